@@ -21,7 +21,7 @@ import curta
 import curta.numpy as jnp
 from curta import P
 from curta.core.jaxpr import ClosedJaxpr
-from curta.partition.costs import Traffic, traffic_of
+from curta.partition.costs import ProgramTraffic, traffic_of
 from curta.partition.host_mesh import grouped
 from curta.partition.partition import partition
 from curta.runtime.devices import Device
@@ -35,7 +35,7 @@ GRIDS = ((4, 2), (8, 8), (64, 8), (256, 16))
 class Case(NamedTuple):
     """Return the counted bytes and the bytes of the formula."""
 
-    traffic: Traffic
+    traffic: ProgramTraffic
     nbytes: float
 
 
@@ -130,7 +130,9 @@ LENGTH, WIDTH, HEADS = 8, 64, 16
 ACTIVATIONS = 2 * LENGTH * WIDTH * WORD  # two examples for each row of hosts
 
 
-def of_layer(data: int, model: int, f: Callable[..., Any], outs: list[P]) -> Traffic:
+def of_layer(
+    data: int, model: int, f: Callable[..., Any], outs: list[P]
+) -> ProgramTraffic:
     """The traffic of a function of a batch and the weights of a layer."""
     args = [f32(2 * data, LENGTH, WIDTH), *weights(WIDTH, HEADS)]
     axes, specs = {"data": data, "model": model}, [P("data"), *OF_WEIGHTS]

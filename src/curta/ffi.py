@@ -58,12 +58,12 @@ __all__ = [
 __dir__: Listing = listed(__all__)
 
 
-class _Target(NamedTuple):
+class _HandlerTarget(NamedTuple):
     capsule: Any
     api_version: int
 
 
-_targets: Final[dict[str, _Target]] = {}
+_targets: Final[dict[str, _HandlerTarget]] = {}
 _VMAP_METHODS: Final = (
     *("sequential", "sequential_unrolled", "expand_dims", "broadcast_all"),
     None,
@@ -108,7 +108,7 @@ def register_ffi_target(
     """
     where = platform.lower()
     if where in ("cpu", "host"):
-        _targets[name] = _Target(fn, api_version)
+        _targets[name] = _HandlerTarget(fn, api_version)
     elif api_version == 1:
         given_handlers.give(where, name, fn)
 

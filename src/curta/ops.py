@@ -68,7 +68,7 @@ def segment_sum(
     >>> curta.ops.segment_sum(jnp.arange(4), jnp.array([0, 0, 2, 2]))
     Array([1, 0, 5], dtype=int32)
     """
-    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    segments = _SegmentRows(num_segments, indices_are_sorted, unique_indices, mode)
     return _split(segments.fold, "segment_sum", out_sharding)(
         "segment_sum", data, segment_ids, lax.scatter_add, sum, 0, bucket_size
     )
@@ -117,7 +117,7 @@ def segment_prod(
     >>> curta.ops.segment_prod(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([0, 6], dtype=int32)
     """
-    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    segments = _SegmentRows(num_segments, indices_are_sorted, unique_indices, mode)
     return _split(segments.fold, "segment_prod", out_sharding)(
         "segment_prod", data, segment_ids, lax.scatter_mul, prod, 1, bucket_size
     )
@@ -168,7 +168,7 @@ def segment_max(
     >>> curta.ops.segment_max(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([1, 3], dtype=int32)
     """
-    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    segments = _SegmentRows(num_segments, indices_are_sorted, unique_indices, mode)
     return _split(segments.fold, "segment_max", out_sharding)(
         "segment_max", data, segment_ids, lax.scatter_max, max, -np.inf, bucket_size
     )
@@ -219,7 +219,7 @@ def segment_min(
     >>> curta.ops.segment_min(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([0, 2], dtype=int32)
     """
-    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    segments = _SegmentRows(num_segments, indices_are_sorted, unique_indices, mode)
     return _split(segments.fold, "segment_min", out_sharding)(
         "segment_min", data, segment_ids, lax.scatter_min, min, np.inf, bucket_size
     )
@@ -240,7 +240,7 @@ def _split(
     return functools.partial(takes_out_sharding(fold), out_sharding=out_sharding)
 
 
-class _Segments:
+class _SegmentRows:
     """How rows are put into segments."""
 
     def __init__(

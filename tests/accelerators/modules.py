@@ -10,7 +10,7 @@ from tests.conformance.samples import Case
 
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.lowering import Program
+from curta.compiler.stablehlo.lowering import ModuleState
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 
@@ -19,7 +19,7 @@ assert rules.FAMILIES  # the table of rules is full
 
 def lower(closed: ClosedJaxpr, platforms: Sequence[str] = ("cpu",)) -> str:
     """The text of a jaxpr."""
-    program = Program("jit_f", platforms)
+    program = ModuleState("jit_f", platforms)
     program.define(closed, "main", public=True)
     return module_text(program.module)
 

@@ -8,7 +8,7 @@ import curta
 import curta.numpy as jnp
 from curta import P, lax
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.entry import Entry, lower_program
+from curta.compiler.stablehlo.entry import MainAttributes, lower_program
 from curta.compiler.stablehlo.lowering import ordered_effects
 from curta.experimental import io_callback
 from curta.sharding import AbstractMesh
@@ -19,7 +19,7 @@ X = np.arange(3, dtype=np.float32)
 def run(fun, *args, platform="cpu"):
     """The results, run by XLA."""
     closed = curta.make_jaxpr(fun)(*args)
-    program = lower_program(closed, Entry("f", platforms=(platform,)))
+    program = lower_program(closed, MainAttributes("f", platforms=(platform,)))
     text = module_text(program.module)
     if platform != "cpu":
         return xla.parse(text), program
@@ -98,7 +98,9 @@ def test_each_device_calls(platform):
 
     f = curta.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     closed = curta.make_jaxpr(curta.jit(f))(np.arange(4, dtype=np.float32))
-    text = module_text(lower_program(closed, Entry("f", platforms=(platform,))).module)
+    text = module_text(
+        lower_program(closed, MainAttributes("f", platforms=(platform,))).module
+    )
     xla.parse(text)
     if platform == "cpu":
         assert "[<@empty_mesh, [{}]>, <@empty_mesh, [{}, {}]>]" in text

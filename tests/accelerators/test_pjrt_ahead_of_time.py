@@ -9,7 +9,7 @@ from tests.accelerators import targets, texts
 
 import curta
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.entry import Entry, lower_program
+from curta.compiler.stablehlo.entry import MainAttributes, lower_program
 from curta.errors import JaxRuntimeError
 from curta.experimental import io_callback
 from curta.runtime.pjrt.abi import FUNCTIONS, OLDEST_MINOR, SPARE, structs
@@ -121,7 +121,9 @@ def test_tokens(topology, name):
         return io_callback(np.sin, x, x, ordered=True)
 
     closed = curta.make_jaxpr(f)(np.float32(1))
-    text = module_text(lower_program(closed, Entry("f", platforms=(name,))).module)
+    text = module_text(
+        lower_program(closed, MainAttributes("f", platforms=(name,))).module
+    )
     with topology.compile(text, ONE) as compiled:
         assert compiled.results == [*[((), TOKEN)] * 2, ((), np.dtype("float32"))]
 

@@ -14,14 +14,14 @@ import curta.numpy as jnp
 from curta import lax, random
 from curta.experimental import io_callback
 from curta.runtime.pjrt.backend import PluginExecutable
-from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.client import PluginClient
 from curta.runtime.pjrt.library import open_library
 from curta.runtime.transfer import to_array
 
 
 @pytest.fixture(scope="module")
 def client():
-    client = Client(open_library(shim.build(), "shim"))
+    client = PluginClient(open_library(shim.build(), "shim"))
     yield client
     client.close()
 

@@ -17,7 +17,7 @@ from tests.accelerators.texts import PROGRAMS, random
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.buffers import dtype_of, found_buffer
-from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.client import PluginClient
 from curta.runtime.pjrt.dlpack import Shared, cuda_array_interface, from_dlpack
 from curta.runtime.pjrt.library import open_library
 from curta.runtime.pjrt.options import compile_options
@@ -33,7 +33,7 @@ def library():
 
 @pytest.fixture(scope="module")
 def client(library):
-    client = Client(library, {"cpu_device_count": 4})
+    client = PluginClient(library, {"cpu_device_count": 4})
     yield client
     client.close()
 
@@ -216,7 +216,7 @@ def test_wrong_operands(client, add):
 
 
 def test_buffers_of_other_clients(library, client, add):
-    other = Client(library, {"cpu_device_count": 1})
+    other = PluginClient(library, {"cpu_device_count": 1})
     x = client.put(random(4))
     with pytest.raises(JaxRuntimeError, match="a buffer of another client"):
         add(x, other.put(random(4)))
@@ -235,7 +235,7 @@ def test_programs_that_are_wrong(client):
     with pytest.raises(JaxRuntimeError, match="INVALID_ARGUMENT: .*deserialize"):
         client.compile(texts.ADD, b"\xff\xff")
     with pytest.raises(JaxRuntimeError, match="Unexpected option name"):
-        Client(client.library, {"nonsense": 1})
+        PluginClient(client.library, {"nonsense": 1})
 
 
 def test_what_goes_wrong_while_a_program_runs_is_raised_by_who_waits(client, add):

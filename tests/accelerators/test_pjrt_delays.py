@@ -52,26 +52,26 @@ DELAY = 1.0
 STARTING = [
     ("processes.Service", 0),
     ("service.Service.join", 0),
-    ("processes.Store", 0),
-    ("processes.Store", 1),
+    ("processes.StoreConnection", 0),
+    ("processes.StoreConnection", 1),
     ("processes.Presence", 0),
     ("processes.Presence", 1),
     ("processes.connected", 0),
     ("processes.connected", 1),
-    ("client.Client.__init__", 0),
-    ("client.Client.__init__", 1),
-    ("client.Client.compile", 0),
-    ("client.Client.compile", 1),
+    ("client.PluginClient.__init__", 0),
+    ("client.PluginClient.__init__", 1),
+    ("client.PluginClient.compile", 0),
+    ("client.PluginClient.compile", 1),
     ("keyvalue.Callbacks._put", 0),
     ("keyvalue.Callbacks._put", 1),
 ]
 ENDING = [
     ("keyvalue.Callbacks._get", 0),  # those that a device waits for
     ("keyvalue.Callbacks._get", 1),
-    ("store.Store.barrier", 0),
-    ("store.Store.barrier", 1),
-    ("client.Client.wait_for_programs", 0),
-    ("client.Client.wait_for_programs", 1),
+    ("store.StoreConnection.barrier", 0),
+    ("store.StoreConnection.barrier", 1),
+    ("client.PluginClient.wait_for_programs", 0),
+    ("client.PluginClient.wait_for_programs", 1),
     ("service.Service._heard", 0),
     ("presence.Presence.leave", 0),
     ("presence.Presence.leave", 1),
@@ -79,8 +79,8 @@ ENDING = [
     ("store.Server.close", 0),
     ("tcp.TCP.close", 0),
     ("tcp.TCP.close", 1),
-    ("client.Client.close", 0),
-    ("client.Client.close", 1),
+    ("client.PluginClient.close", 0),
+    ("client.PluginClient.close", 1),
 ]
 # Those that are also come to without `shutdown`.
 AT_THE_END = ("_get", "wait_for_programs", "leave", "close")

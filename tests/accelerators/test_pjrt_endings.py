@@ -41,7 +41,7 @@ PROGRAM = """
     if dies_at("client"):
         keyvalue.Callbacks._put = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
     if dies_at("compile"):
-        client.Client.compile = lambda *args: die()
+        client.PluginClient.compile = lambda *args: die()
     curta.distributed.initialize("localhost:{port}", 2, process)
     if dies_at("devices"):
         die()

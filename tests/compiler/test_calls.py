@@ -22,7 +22,7 @@ from curta.compiler.support import (
     queue_code,
     thread_code,
 )
-from curta.compiler.support.cancellation import Token
+from curta.compiler.support.cancellation import CancellationToken
 from curta.compiler.support.loader import native_text
 from curta.errors import JaxRuntimeError
 from curta.runtime import native_call
@@ -80,7 +80,7 @@ def test_a_program_that_is_cancelled_says_so_through_all_loops():
 
         return lax.fori_loop(0, 3, body, x)
 
-    x, token = np.ones(3, np.float32), Token()
+    x, token = np.ones(3, np.float32), CancellationToken()
     found = native(endless, x)
     assert found.cancellable
     token.cancel()

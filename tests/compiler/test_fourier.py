@@ -10,7 +10,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler.emit.routine_code import routine_call
 from curta.compiler.library.butterflies import radices
-from curta.compiler.library.fourier import Transform
+from curta.compiler.library.fourier import FourierRoutine
 from curta.compiler.library.stockham import roots
 from curta.compiler.llvm import target
 from curta.compiler.machine_code.linked import link
@@ -96,16 +96,16 @@ def run(routine, x):
 )
 def test_every_layout_by_vectors_of_every_width(width, shape, how):
     for inverse, function in ((False, np.fft.fft), (True, np.fft.ifft)):
-        routine = Transform(*shape, "f64", inverse, width)
+        routine = FourierRoutine(*shape, "f64", inverse, width)
         assert routine.layout[0] == how and routine.lanes > 1
         x = numbers(shape, "complex128")
         np.testing.assert_allclose(run(routine, x), function(x, axis=1), atol=1e-13)
 
 
 def test_long_rows_are_shared_out():
-    whole = Transform(1, 1 << 16, 1, "f32", False, 64)
+    whole = FourierRoutine(1, 1 << 16, 1, "f32", False, 64)
     assert whole.chunks == 1 and whole.steps > 1
-    assert Transform(256, 1024, 1, "f32", False, 64).chunks > 1
+    assert FourierRoutine(256, 1024, 1, "f32", False, 64).chunks > 1
     x = numbers((1 << 16,), "complex64")
     check(lambda x: jnp.fft.fft(x), np.fft.fft(x), x)
 

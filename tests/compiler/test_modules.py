@@ -18,7 +18,7 @@ from curta._base.signals import at_once
 from curta.compiler import loading
 from curta.compiler.emit import entry as entry_code
 from curta.compiler.llvm import target
-from curta.compiler.machine_code.linked import Source
+from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config, tuning
@@ -27,9 +27,9 @@ X = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
 
 
 @pytest.fixture
-def entries(monkeypatch: pytest.MonkeyPatch) -> list[Source]:
+def entries(monkeypatch: pytest.MonkeyPatch) -> list[ModuleSource]:
     """The entries that are linked during a test, with what they call."""
-    found: list[Source] = []
+    found: list[ModuleSource] = []
     linking = loading.link
 
     def link(sources: Any) -> Any:
@@ -46,7 +46,7 @@ def run(fun: Any, *args: Any, fused: bool = True) -> list[np.ndarray[Any, Any]]:
     return made(*args)
 
 
-def test_a_kernel_is_compiled_at_its_own_level(entries: list[Source]) -> None:
+def test_a_kernel_is_compiled_at_its_own_level(entries: list[ModuleSource]) -> None:
     def fun(x: Any, large: Any) -> Any:
         return x @ x.T, curta.nn.softmax(large, axis=-1)
 
@@ -58,13 +58,17 @@ def test_a_kernel_is_compiled_at_its_own_level(entries: list[Source]) -> None:
     np.testing.assert_allclose(got[1].sum(-1), 1, rtol=1e-5)
 
 
-def test_a_short_program_of_one_level_is_one_module(entries: list[Source]) -> None:
+def test_a_short_program_of_one_level_is_one_module(
+    entries: list[ModuleSource],
+) -> None:
     run(lambda x: (jnp.sin(x), x.sum(0)), X)
     (entry,) = entries
     assert entry.callees == ()
 
 
-def test_modules_are_cut_by_size_with_the_same_results(entries: list[Source]) -> None:
+def test_modules_are_cut_by_size_with_the_same_results(
+    entries: list[ModuleSource],
+) -> None:
     def fun(x: Any) -> Any:
         return [jnp.sin(x[:, : 1 + i % 5] * i).sum(i % 2) for i in range(12)]
 
@@ -108,7 +112,7 @@ def test_threads_are_made_for_programs_that_share_work_out() -> None:
 def test_code_that_only_calls_a_library_is_made_quickly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found: list[Source] = []
+    found: list[ModuleSource] = []
     linking = loading.link
     monkeypatch.setattr(
         loading, "link", lambda made: (found.extend(made), linking(made))[1]
@@ -185,7 +189,7 @@ LARGE = np.ones((1 << 10, 1 << 10), np.float32)
     ],
 )
 def test_levels_by_what_kernels_gain(
-    fun: Any, level: int, entries: list[Source]
+    fun: Any, level: int, entries: list[ModuleSource]
 ) -> None:
     run(fun, LARGE)
     (entry,) = entries

@@ -12,7 +12,7 @@ from curta.core.op import Op
 TESTED_ELSEWHERE: dict[str, str] = (
     {
         "AssertConsumed": "tests/random/test_key_reuse.py",
-        "Call": "tests/api/test_jit.py",
+        "JitCall": "tests/api/test_jit.py",
         "CallExported": "tests/export/test_export.py",
         "Check": "tests/transforms/test_checkify.py",
         "ClosedCoreCall": "tests/control/test_core_call.py",
@@ -21,7 +21,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "Consume": "tests/random/test_key_reuse.py",
         "Cond": "tests/control/test_control_flow.py",
         "CoreCall": "tests/control/test_core_call.py",
-        "Operation": "tests/stablehlo/test_linalg.py",
+        "HloOp": "tests/stablehlo/test_linalg.py",
         "CustomJVPCall": "tests/api/test_custom_derivatives.py",
         "CustomLinear": "tests/api/test_custom_derivatives.py",
         "CustomVmapCall": "tests/api/test_custom_batching.py",

@@ -13,7 +13,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 import curta.numpy as jnp
 from curta import export
-from curta.export.flatbuffer import Scalar, Table, Vector, flatbuffer
+from curta.export.flatbuffer import FlatTable, Scalar, Vector, flatbuffer
 from curta.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 
@@ -74,8 +74,10 @@ class Read:
 
 
 def test_tables():
-    inner = Table({0: "text", 3: Scalar("q", -5)})
-    whole = Table({1: [inner, Table({})], 2: Vector("H", [1, 2, 65535]), 4: b"\0\1"})
+    inner = FlatTable({0: "text", 3: Scalar("q", -5)})
+    whole = FlatTable(
+        {1: [inner, FlatTable({})], 2: Vector("H", [1, 2, 65535]), 4: b"\0\1"}
+    )
     root = Read(flatbuffer(whole))
     first, second = root.tables(1)
     assert (first.text(0), first.number(3, "q")) == ("text", -5)

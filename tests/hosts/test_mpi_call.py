@@ -11,7 +11,7 @@ import curta
 from curta._settings.tuning import Tuning
 from curta.config import tuning
 from curta.hosts import mpi, mpi_symbols
-from curta.hosts.collectives import Call
+from curta.hosts.collectives import CollectiveCall
 from curta.hosts.engine import set_thread_engine
 from curta.hosts.failures import HostsError
 from curta.hosts.group import HostGroup
@@ -22,7 +22,7 @@ from curta.primitives.host_collectives import HostReduce
 
 POINTER = ctypes.c_void_p
 OPERATION = [POINTER, POINTER, ctypes.c_int, POINTER, POINTER, POINTER]
-CALL = Call("all_reduce", "sum", "float32", (4,), (0, 1))
+CALL = CollectiveCall("all_reduce", "sum", "float32", (4,), (0, 1))
 NULL = 77  # a request that is none
 
 

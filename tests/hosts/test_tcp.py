@@ -12,13 +12,13 @@ import pytest
 from curta.config import config
 from curta.errors import JaxRuntimeError
 from curta.hosts import fingerprint, wire
-from curta.hosts.client import Client
+from curta.hosts.client import StoreClient
 from curta.hosts.engine import set_thread_engine
 from curta.hosts.failures import HostsError
 from curta.hosts.group import HostGroup
 from curta.hosts.presence import Presence
 from curta.hosts.service import Service
-from curta.hosts.store import Store
+from curta.hosts.store import StoreConnection
 from curta.hosts.tcp import TCP, connected
 
 from .engines import check
@@ -31,8 +31,8 @@ class Process:
 
     def __init__(self, address, index, count):
         self.index = index
-        self.store = Store(address, SECONDS)
-        self.client = Client(self.store.ask, index, count)
+        self.store = StoreConnection(address, SECONDS)
+        self.client = StoreClient(self.store.ask, index, count)
         self.presence = Presence(self.store, index, SECONDS)
         peers = connected(self.store, index, count, SECONDS)
         self.engine = TCP(index, peers, self.presence)
@@ -262,7 +262,7 @@ def test_errors_end_all_processes():
 
 def test_who_joins_late_is_told_who_is_gone():
     service = Service()
-    store = Store(service.address, 10.0)
+    store = StoreConnection(service.address, 10.0)
     gone = store.connect()
     wire.send_texts(gone, b"join", b"1", b"10.0")
     gone.close()

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pytest
 
-from curta.core.leases import Block, Leases
+from curta.core.leases import LeasedBlock, Leases
 
 PREAMBLE = """
 import sys, threading
@@ -95,7 +95,7 @@ def test_without_the_lock(program):
 
 def make_leases():
     def make(size):
-        return np.empty(size, np.uint8).view(Block)
+        return np.empty(size, np.uint8).view(LeasedBlock)
 
     return Leases(make, lambda size: size)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.fake_pjrt import Fake
 
 from curta.runtime.pjrt.abi import structs
-from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
+from curta.runtime.pjrt.host_calls import Channel, DeviceHostCall, HostCalls
 
 FLOAT = np.dtype(np.float32)
 SEND = ctypes.CFUNCTYPE(
@@ -31,7 +31,7 @@ class Plugin:
             "CopyToDeviceStream_Destroy": lambda a: self.destroyed.append(a.stream),
         }
         self.library = Fake(rules).library()
-        call = HostCall(function, tuple(sends), tuple(receives))
+        call = DeviceHostCall(function, tuple(sends), tuple(receives))
         self.calls = HostCalls(self.library, [call])
         self.options = self.library.struct("ExecuteOptions")
         self.calls.install(self.options, devices)

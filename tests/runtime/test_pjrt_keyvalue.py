@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from curta.errors import JaxRuntimeError
-from curta.hosts.store import Server, Store
+from curta.hosts.store import Server, StoreConnection
 from curta.runtime.pjrt.abi import structs
 from curta.runtime.pjrt.keyvalue import Callbacks
 
@@ -20,7 +20,7 @@ def server():
 
 
 def test_put_get_and_delete(server):
-    store, other = Store(server.address), Store(server.address)
+    store, other = StoreConnection(server.address), StoreConnection(server.address)
     store.put("a/x", b"1")
     store.put("a/y", bytes(range(256)) * 5000)
     assert other.get("a/x", 1) == other.try_get("a/x") == b"1"
@@ -32,7 +32,7 @@ def test_put_get_and_delete(server):
 
 def test_a_key_is_waited_for(server):
     found = []
-    store = Store(server.address)
+    store = StoreConnection(server.address)
     waiting = threading.Thread(target=lambda: found.append(store.get("k", 60)))
     waiting.start()
     store.put("k", b"late")
@@ -43,7 +43,7 @@ def test_a_key_is_waited_for(server):
 
 
 def test_a_key_has_one_value(server):
-    store = Store(server.address)
+    store = StoreConnection(server.address)
     store.put("k", b"1")
     store.put("k", b"1")
     with pytest.raises(JaxRuntimeError, match="ALREADY_EXISTS: key 'k'"):
@@ -52,7 +52,7 @@ def test_a_key_has_one_value(server):
 
 def test_a_server_that_has_ended_is_not_waited_for():
     server = Server()
-    store, errors = Store(server.address, timeout=300), []
+    store, errors = StoreConnection(server.address, timeout=300), []
     server.close()
 
     def ask():  # a thread of its own makes a connection
@@ -68,7 +68,7 @@ def test_a_server_that_has_ended_is_not_waited_for():
 
 
 def test_a_barrier_can_be_used_again(server):
-    store, passed = Store(server.address), []
+    store, passed = StoreConnection(server.address), []
 
     def meet():
         for turn in range(3):
@@ -91,14 +91,14 @@ def test_no_server():
     with pytest.raises(
         JaxRuntimeError, match="UNAVAILABLE: the key-value store at 127"
     ):
-        Store(address, timeout=0.01)
+        StoreConnection(address, timeout=0.01)
 
 
 def test_strangers_are_not_answered(server):
     with socket.create_connection(server.address) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert stranger.recv(100) == b""
-    Store(server.address).put("still", b"there")
+    StoreConnection(server.address).put("still", b"there")
 
 
 def called(functions, name, struct, **fields):
@@ -117,7 +117,7 @@ def called(functions, name, struct, **fields):
 
 
 def test_plugins_reach_the_store(server):
-    store = Store(server.address)
+    store = StoreConnection(server.address)
     callbacks = Callbacks(store, "gpu:")
     functions = callbacks.arguments()
     key, value = (ctypes.create_string_buffer(t) for t in (b"key", b"v\0lue"))

@@ -10,7 +10,7 @@ from tests.runtime.fake_pjrt import Fake, FakeError
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt import abi, callbacks
 from curta.runtime.pjrt.library import Library, open_library
-from curta.runtime.pjrt.program import Module
+from curta.runtime.pjrt.program import PluginModule
 from curta.runtime.pjrt.values import NamedValues, decode
 
 
@@ -135,7 +135,7 @@ def test_named_values_come_back():
 def test_texts_end_in_a_zero():
     # Older plugins read the text of a program up to it.
     fake = Fake()
-    module = Module(fake.library(), "module {}", b"options")
+    module = PluginModule(fake.library(), "module {}", b"options")
     assert ctypes.string_at(module.struct.code) == b"module {}"
     assert module.struct.code_size == 9
     assert module.arguments["compile_options_size"] == 7

@@ -8,7 +8,7 @@ from tests.runtime.fake_pjrt import Fake, FakeError
 
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
-from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.client import PluginClient
 
 
 class Plugin:
@@ -25,7 +25,7 @@ class Plugin:
             "Event_Destroy": lambda args: None,
             "Buffer_Destroy": lambda args: None,
         }
-        self.client = Client(Fake(rules).library())
+        self.client = PluginClient(Fake(rules).library())
 
     def is_ready(self, args):
         self.asked.set()

@@ -19,7 +19,7 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta._base.once import has_gil
-from curta.compiler.support.cancellation import Token
+from curta.compiler.support.cancellation import CancellationToken
 from curta.errors import JaxRuntimeError
 from curta.runtime import queue
 from curta.runtime.array import wrap
@@ -28,7 +28,7 @@ needs_queue = pytest.mark.skipif(not queue.is_available(), reason="needs threads
 TURNS = 6_000_000
 HOLD = """
 import ctypes, threading
-from curta.compiler.support.cancellation import Token
+from curta.compiler.support.cancellation import CancellationToken
 from curta.runtime import queue
 
 class Hold:
@@ -37,7 +37,8 @@ class Hold:
         self.begun, self.released = threading.Event(), threading.Event()
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.run)
         address = ctypes.cast(self.call, ctypes.c_void_p).value
-        queue.queue().submit(address, b"", 0, queue.Call(None, Token(), (), self))
+        call = queue.QueuedCall(None, CancellationToken(), (), self)
+        queue.queue().submit(address, b"", 0, call)
 
     def run(self, _):
         self.begun.set()
@@ -327,7 +328,9 @@ def test_a_job_has_what_it_needs_wherever_its_submission_is_interrupted():
         address = ctypes.cast(job, ctypes.c_void_p).value
         interrupted = InterruptedAt(type(jobs).submit, n)
         with contextlib.suppress(KeyboardInterrupt), interrupted:
-            jobs.submit(address, b"", 0, queue.Call(None, Token(), (), kept))
+            jobs.submit(
+                address, b"", 0, queue.QueuedCall(None, CancellationToken(), (), kept)
+            )
         # Between some bytecodes, where Python looks at no signals, `with` is left open.
         while jobs._lock._is_owned():
             jobs._lock.release()

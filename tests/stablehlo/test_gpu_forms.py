@@ -8,7 +8,7 @@ import pytest
 import curta
 from curta import lax
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.entry import Entry, lower_program
+from curta.compiler.stablehlo.entry import MainAttributes, lower_program
 from curta.compiler.stablehlo.integer_convolutions import as_products
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
@@ -57,7 +57,7 @@ def test_convolutions_of_integers_are_products(row, specs, dtype):
 
 def text(op, *avals, platform):
     closed = stage(lambda *xs: [op(*xs)], avals)
-    entry = Entry("f", platforms=(platform,))
+    entry = MainAttributes("f", platforms=(platform,))
     return module_text(lower_program(closed, entry).module)
 
 

@@ -12,7 +12,7 @@ from curta import export, lax
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
-from curta.compiler.stablehlo.lowering import Program
+from curta.compiler.stablehlo.lowering import ModuleState
 from curta.config import enable_x64
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
@@ -129,7 +129,7 @@ def test_tridiagonal_equations_and_updates():
 
 
 def text(fun, *args):
-    module = Program("jit_f")
+    module = ModuleState("jit_f")
     module.define(curta.make_jaxpr(fun)(*args), "main", public=True)
     return module_text(module.module)
 

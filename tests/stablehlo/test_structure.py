@@ -10,7 +10,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.lowering import Program
+from curta.compiler.stablehlo.lowering import ModuleState
 from curta.config import config, enable_x64
 from curta.experimental import checkify
 
@@ -22,7 +22,7 @@ V = jnp.arange(5.0)
 
 def text(fun, *args, platforms=("cpu",)):
     """The functions of a module, without what is before and after them."""
-    program = Program("jit_f", platforms)
+    program = ModuleState("jit_f", platforms)
     program.define(curta.make_jaxpr(fun)(*args), "main", public=True)
     return "\n".join(module_text(program.module).splitlines()[1:-1])
 

@@ -4,13 +4,13 @@ import curta
 import curta.numpy as jnp
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.lowering import Program
+from curta.compiler.stablehlo.lowering import ModuleState
 
 assert rules.FAMILIES  # the table of rules is full
 
 
 def text(fun, *args, **settings):
-    program = Program("jit_f")
+    program = ModuleState("jit_f")
     program.define(curta.make_jaxpr(fun)(*args), "main", public=True)
     return module_text(program.module, **settings)
 

@@ -12,7 +12,7 @@ from tests.conformance.invariants import without_choices
 
 from curta.compiler.stablehlo import vendor
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.entry import Entry, lower_program
+from curta.compiler.stablehlo.entry import MainAttributes, lower_program
 from curta.config import enable_x64
 from curta.control.ffi_call import FfiCall
 from curta.core.avals import ShapedArray
@@ -260,7 +260,7 @@ def text(op, *avals, targets=ALL):
         return list(out) if op.multiple_results else [out]
 
     closed = stage(apply, avals)
-    entry = Entry("f", platforms=("cuda",), targets=targets)
+    entry = MainAttributes("f", platforms=("cuda",), targets=targets)
     return module_text(lower_program(closed, entry).module)
 
 

@@ -57,7 +57,9 @@ else:
         """
 
         def decorate(cls: type) -> type:
-            pending = _Pending(cls, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
+            pending = _PendingFields(
+                cls, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only
+            )
             setattr(cls, _FIELDS, pending)
             cls.__init__ = pending.first_init()  # type: ignore[misc]
             cls.__signature__ = _signature  # type: ignore[attr-defined]
@@ -108,7 +110,7 @@ _FACTORY = _Factory()
 _signature = _Signature()
 
 
-class _Pending:
+class _PendingFields:
     """Stands for the fields of a class that is not a dataclass yet, and makes it one.
 
     The steps leave the class usable by other threads at every moment: one that comes

@@ -34,7 +34,7 @@ def answering(function: Callable[..., T], *args: Any) -> T:
     """
     if not is_main_thread():
         return function(*args)
-    call = _Call(function, args)
+    call = _CallThread(function, args)
     call.start()
     call.join()
     if call.error is not None:
@@ -83,7 +83,7 @@ def at_once(function: Callable[[T], R], items: Sequence[T], threads: int) -> lis
             except Exception as error:  # raised where it is waited for
                 errors[at] = error
 
-    calls = [_Call(work, ()) for _ in range(max(1, min(threads, len(items))))]
+    calls = [_CallThread(work, ()) for _ in range(max(1, min(threads, len(items))))]
     for call in calls:
         call.start()
     for call in calls:
@@ -102,7 +102,7 @@ def meanwhile(function: Callable[[], Any] | None) -> Iterator[None]:
     if function is None:
         yield
         return
-    call = _Call(function, ())
+    call = _CallThread(function, ())
     call.start()
     try:
         yield
@@ -110,7 +110,7 @@ def meanwhile(function: Callable[[], Any] | None) -> Iterator[None]:
         call.join()
 
 
-class _Call(threading.Thread):
+class _CallThread(threading.Thread):
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         super().__init__(name="curta")
         self._function, self._arguments = function, args

@@ -118,10 +118,10 @@ class custom_partitioning:
                 " custom_partitioning function in a position indicated as static by"
                 " static_argnums."
             )
-        return _Call(self, args, static).run()
+        return _PartitionedCall(self, args, static).run()
 
 
-class _Call:
+class _PartitionedCall:
     """One call: the leaves of the arguments, and the program on whole arrays."""
 
     def __init__(self, rule: custom_partitioning, args: Sequence[Any], static: Any):

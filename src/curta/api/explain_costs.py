@@ -32,7 +32,7 @@ _CALLBACKS = {"debug_callback", "debug_print", "io_callback", "pure_callback"}
 
 
 @dataclass(frozen=True)
-class Limits:
+class MachineLimits:
     """The limits of this machine: bytes moved and dot operations per second."""
 
     bytes: float
@@ -93,7 +93,7 @@ class ProgramCost:
     memory: dict[str, int]
     allocations: int
     collectives: tuple[str, ...]
-    limits: Limits
+    limits: MachineLimits
     hints: tuple[str, ...] = ()
 
     @property
@@ -166,7 +166,7 @@ def program_cost(
 
 
 def _costs(
-    made: ProgramReport, seconds: Sequence[float], top: Limits
+    made: ProgramReport, seconds: Sequence[float], top: MachineLimits
 ) -> tuple[KernelCost, ...]:
     return tuple(
         _cost(i, kernel, s, top)
@@ -174,7 +174,9 @@ def _costs(
     )
 
 
-def _cost(index: int, kernel: KernelReport, seconds: float, top: Limits) -> KernelCost:
+def _cost(
+    index: int, kernel: KernelReport, seconds: float, top: MachineLimits
+) -> KernelCost:
     moved = kernel.read + kernel.written
     work = sum(map(_work, kernel.eqns))
     shares = {"memory": moved / top.bytes, "arithmetic": work / top.flops}
@@ -241,25 +243,25 @@ def _collectives(jaxpr: Jaxpr) -> Iterator[str]:
 _COPIED, _SIDE = 1 << 23, 768  # elements
 
 
-def limits() -> Limits:
+def limits() -> MachineLimits:
     """The limits of this machine, measured once and kept with the kernels."""
     return _limits()
 
 
 @once
-def _limits() -> Limits:
+def _limits() -> MachineLimits:
     threads = num_threads()
     name = cache.key(targets.host(), "limits of the machine", str(threads))
     kept = cache.read(name)
     if kept is not None:
-        return Limits(**json.loads(kept))
+        return MachineLimits(**json.loads(kept))
     copy = report(jit(lambda x: x + 1).trace(np.zeros(_COPIED, np.float32)).jaxpr)
     square = np.ones((_SIDE, _SIDE), np.float32)
     dot = report(jit(lambda x: x @ x).trace(square).jaxpr)
     x = np.zeros(_COPIED, np.float32)
     copying = measure(copy, [x], parallel_for_address, 0.2).kernels
     multiplying = measure(dot, [square], parallel_for_address, 0.2).kernels
-    result = Limits(
+    result = MachineLimits(
         bytes=2 * x.nbytes / max(sum(copying), 1e-9),
         flops=2 * _SIDE**3 / max(sum(multiplying), 1e-9),
         threads=threads,

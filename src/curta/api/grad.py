@@ -9,7 +9,7 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, differentiated_argnums, partial_in
-from curta.api.linearized import Forward, forward
+from curta.api.linearized import LinearizedCall, forward
 from curta.api.signatures import Aux, Gradient, P, R, ValueAndGradient
 from curta.core.avals import is_string
 from curta.core.hi_types import is_high_value
@@ -216,7 +216,7 @@ def check_complex(what: str, which: str, dtype: Any) -> None:
         )
 
 
-def _scalar_output(result: Forward, holomorphic: bool) -> list[Any]:
+def _scalar_output(result: LinearizedCall, holomorphic: bool) -> list[Any]:
     outs = result.outs
     if len(outs) != 1 or not result.linear.out_tree == tree_util.tree_structure(0):
         raise TypeError(

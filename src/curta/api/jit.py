@@ -51,7 +51,7 @@ from curta.api.jit_shardings import (
 from curta.api.lowered import result_names
 from curta.api.signatures import P2, R2, Instance, JitKeywords, P, R
 from curta.config import config
-from curta.control.call import Call
+from curta.control.call import JitCall
 from curta.core.avals import ShapedArray
 from curta.core.compile_log import timed
 from curta.core.flat import debug_info, function_name
@@ -166,12 +166,12 @@ class PjitFunction(Generic[P, R]):
             if (entry := entry_of_call(args, leaves, call, plan.build)) is not None:
                 self._plans.call_natively(plan, entry)
 
-    def _call_op(self, staged: Staged) -> Call:
+    def _call_op(self, staged: Staged) -> JitCall:
         donated = staged.donated
         if donated:
             donated = (False,) * len(staged.captured) + donated
         options = self._options
-        return Call(
+        return JitCall(
             staged.closed, self._name, donated, options.inline, options.keep_unused
         )
 

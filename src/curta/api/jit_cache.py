@@ -15,7 +15,7 @@ from curta.api.jit_shardings import constrained, flat_layouts
 from curta.api.lowered import result_names
 from curta.compiler.layout_assignment import constrains_layouts
 from curta.config import config
-from curta.control.call import Call
+from curta.control.call import JitCall
 from curta.core.array_layout import Layout
 from curta.core.avals import ShapedArray
 from curta.core.buffers import trim
@@ -56,7 +56,7 @@ class CallOnValues:
     """
 
     def __init__(self, staged: Staged, name: str, arg_shardings: Shardings = ()):
-        self.op: Call = Call(staged.closed, name)
+        self.op: JitCall = JitCall(staged.closed, name)
         self.captured: Sequence[Any] = staged.captured
         given = arg_shardings or staged.in_shardings
         closed, wanted = staged.closed, staged.out_shardings

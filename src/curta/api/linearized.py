@@ -116,7 +116,7 @@ def only_to(jaxpr: Jaxpr, wanted: Sequence[bool]) -> Jaxpr:
     return jaxpr.replace(eqns=kept)
 
 
-class Forward(NamedTuple):
+class LinearizedCall(NamedTuple):
     """A linearized call: its flat inputs and outputs, the map, residuals, `aux`."""
 
     leaves: list[Any]
@@ -138,7 +138,7 @@ def forward(
     args: tuple[Any, ...],
     has_aux: bool,
     in_nzs: Any = None,
-) -> Forward:
+) -> LinearizedCall:
     """Linearize `partial`, which is the user's `fun` of some of its arguments.
 
     `in_nzs` says in which of these, as flags of a prefix of them; None is in all.
@@ -168,7 +168,7 @@ def forward(
         info,
         _explicit_mesh((*leaves, *outs)),
     )
-    return Forward(leaves, outs, linear, lin.jaxpr.consts, aux)
+    return LinearizedCall(leaves, outs, linear, lin.jaxpr.consts, aux)
 
 
 def _explicit_mesh(values: Sequence[Any]) -> Mesh | None:

@@ -37,13 +37,13 @@ def lowered_program(
     if staged.closed.is_high:
         return entry.lower_program(
             low_program(staged.closed),
-            entry.Entry(name, keep_unused=True, platforms=platforms),
+            entry.MainAttributes(name, keep_unused=True, platforms=platforms),
         )
     count = len(staged.captured)
     before: list[Any] = [None] * count
     return entry.lower_program(
         staged.closed,
-        entry.Entry(
+        entry.MainAttributes(
             name,
             [""] * count + [*argument_names],
             result_names(staged.out_tree),

@@ -12,7 +12,7 @@ from curta.hosts.launched import Launched, launched
 from curta.runtime.devices import devices_are_counted
 
 if TYPE_CHECKING:
-    from curta.hosts.client import Client
+    from curta.hosts.client import StoreClient
     from curta.hosts.processes import Limits, Processes
     from curta.hosts.service import Service
 
@@ -34,7 +34,7 @@ class DistributedState:
     processes: Processes | None = None
 
     @property
-    def client(self) -> Client | None:
+    def client(self) -> StoreClient | None:
         """Keys, values and barriers of all processes."""
         return None if self.processes is None else self.processes.client
 

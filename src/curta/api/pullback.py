@@ -7,7 +7,7 @@ from typing import Any
 
 from curta import dtypes, tree_util
 from curta.api.argument_flags import argument_flags
-from curta.api.linearized import Forward, LinearMap
+from curta.api.linearized import LinearizedCall, LinearMap
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Jaxpr
 from curta.core.refs import Ref, addupdate
@@ -139,7 +139,7 @@ class VJP:
         self.want_logs: bool = want_logs
 
     @classmethod
-    def of(cls, forward: Forward, saveable_args: Any = True) -> VJP:
+    def of(cls, forward: LinearizedCall, saveable_args: Any = True) -> VJP:
         """The pullback of a linearized call, which keeps the `saveable_args`."""
         linear = forward.linear
         may_save = argument_flags(saveable_args, linear.in_tree, "vjp", "saveable_args")

@@ -7,7 +7,7 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.arguments import check_callable, leaf_names
-from curta.control.call import Call
+from curta.control.call import JitCall
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import Eqn, Jaxpr, Literal, Var
@@ -94,6 +94,6 @@ def _described(jaxpr: Jaxpr, names: tuple[str, ...]) -> Iterator[tuple[Any, str]
 def _producer(eqn: Eqn) -> str:
     if isinstance(eqn.op, Name):
         return f"named '{eqn.op.label}'"
-    if isinstance(eqn.op, Call):
+    if isinstance(eqn.op, JitCall):
         return f"output of jitted function '{eqn.op.fun_name}'"
     return f"output of {eqn.op.name}"

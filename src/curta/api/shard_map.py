@@ -107,7 +107,9 @@ def shard_map(
         leaves, in_tree = tree_util.tree_flatten(args)
         specs = _flat_specs(fun, where, axes, in_specs, args)
         check_explicit(where, axes, leaves, specs)
-        call = _Call(fun, in_tree, leaves, specs, where, axes, out_specs, check_vma)
+        call = _MappedCall(
+            fun, in_tree, leaves, specs, where, axes, out_specs, check_vma
+        )
         return call.run()
 
     return mapped
@@ -247,7 +249,7 @@ def _flat_specs(
     return list(result)
 
 
-class _Call:
+class _MappedCall:
     """One call of a mapped function."""
 
     def __init__(

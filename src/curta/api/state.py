@@ -17,8 +17,8 @@ from curta.api.safetensors import Reader, as_stored, stored_form, write
 from curta.api.sharded_arrays import make_array_from_callback
 from curta.api.state_index import (
     VERSION,
+    ArrayPiece,
     Leaf,
-    Piece,
     index_text,
     leaf_of,
     named_leaves,
@@ -126,7 +126,7 @@ def _clear(folder: str, kept: str) -> None:
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
 
-def _saved(name: str, x: Any, below: str) -> tuple[Leaf, Mapping[Piece, NDArray]]:
+def _saved(name: str, x: Any, below: str) -> tuple[Leaf, Mapping[ArrayPiece, NDArray]]:
     """A leaf, and the elements of the pieces that this process writes."""
     result = scalar_leaf(name, x)
     if result is not None:
@@ -147,15 +147,15 @@ def _saved(name: str, x: Any, below: str) -> tuple[Leaf, Mapping[Piece, NDArray]
     aval = array.aval.unplaced()
     buffer = array._buffer()
     if type(buffer) is not HostsData:
-        piece = Piece((0,) * aval.ndim, aval.shape, _file(below, 0))
+        piece = ArrayPiece((0,) * aval.ndim, aval.shape, _file(below, 0))
         own = of_process().index == 0
         pieces = {piece: array._storage()} if own else {}
         return Leaf(name, kind, aval, (piece,)), pieces
-    writers: dict[str, tuple[Piece, int]] = {}
+    writers: dict[str, tuple[ArrayPiece, int]] = {}
     for host, index in sorted(buffer.layout.parts(aval.shape).items()):
         start = tuple(s.start for s in index)
         shape = tuple(s.stop - s.start for s in index)
-        piece = Piece(start, shape, _file(below, host))
+        piece = ArrayPiece(start, shape, _file(below, host))
         writers.setdefault(str(index), (piece, host))
     data = {p: buffer.parts[h] for p, h in writers.values() if h in buffer.parts}
     return Leaf(name, kind, aval, tuple(p for p, _ in writers.values())), data

@@ -17,7 +17,7 @@ _SCALARS = (bool, int, float, complex, str)
 
 
 @dataclass(frozen=True)
-class Piece:
+class ArrayPiece:
     """A part of an array: where it begins, its shape, and the file that has it."""
 
     start: tuple[int, ...]
@@ -36,7 +36,7 @@ class Leaf:
     name: str
     kind: str
     aval: ShapedArray | None = None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[ArrayPiece, ...] = ()
     value: Any = None
 
 
@@ -74,7 +74,7 @@ def leaf_of(text: dict[str, Any]) -> Leaf:
     else:
         dtype = np.dtype(text["dtype"])
     aval = ShapedArray(tuple(text["shape"]), dtype, bool(text["weak_type"]))
-    pieces = tuple(Piece(tuple(a), tuple(b), str(c)) for a, b, c in text["pieces"])
+    pieces = tuple(ArrayPiece(tuple(a), tuple(b), str(c)) for a, b, c in text["pieces"])
     return Leaf(name, kind, aval, pieces)
 
 

@@ -21,14 +21,14 @@ from curta.primitives.structure import batch_dim_at
 from curta.transforms.vmap import BatchAxis, BatchTrace
 
 
-class _Handlers(NamedTuple):
+class _SizeHandlers(NamedTuple):
     spec_type: type
     to_elt: Callable[..., Any]
     from_elt: Callable[..., Any]
     make_iota: Callable[..., Any] | None
 
 
-_handlers: dict[type, _Handlers] = {}
+_handlers: dict[type, _SizeHandlers] = {}
 
 
 def register_vmappable(
@@ -78,7 +78,7 @@ def register_vmappable(
         raise NotImplementedError(
             f"sizes of axes are of type int, got axis_size_type={axis_size_type}"
         )
-    _handlers[data_type] = _Handlers(spec_type, to_elt, from_elt, make_iota)
+    _handlers[data_type] = _SizeHandlers(spec_type, to_elt, from_elt, make_iota)
 
 
 def unregister_vmappable(data_type: type) -> None:
@@ -185,7 +185,7 @@ def batch_vmappables(
             return x
         return trace.box(as_result(x), spec % typeof(x).ndim)
 
-    def number(handlers: _Handlers) -> Any:
+    def number(handlers: _SizeHandlers) -> Any:
         count = handlers.make_iota or (lambda size: as_result(np.arange(size)))
         return trace.box(count(axis.size), 0)
 

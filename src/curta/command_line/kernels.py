@@ -85,7 +85,7 @@ def verify(options: argparse.Namespace) -> int:
     return 1 if damaged else 0
 
 
-def _with_bar(entries: Sequence[cache.Entry]) -> Iterator[cache.Entry]:
+def _with_bar(entries: Sequence[cache.CachedFile]) -> Iterator[cache.CachedFile]:
     """The entries, with a progress bar at a terminal."""
     if not sys.stderr.isatty():
         yield from entries

@@ -63,7 +63,7 @@ def find_program(name: ProgramName, parallel_for: Launcher) -> Executable | None
 def keep_program(name: ProgramName, program: Executable) -> None:
     """Keep a program under a name, if it is one that can be kept."""
     try:
-        recipe = _Keeper(name).recipe(program)
+        recipe = _RecipeWriter(name).recipe(program)
     except _CannotKeep as reason:
         cache.log(name.title, f"not kept: {reason}")
         return
@@ -74,7 +74,7 @@ class _CannotKeep(Exception):
     """Why a program has no recipe."""
 
 
-class _Keeper:
+class _RecipeWriter:
     """Writes the recipes of a program and of those that it calls."""
 
     def __init__(self, name: ProgramName) -> None:

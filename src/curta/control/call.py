@@ -1,4 +1,4 @@
-"""`Call`: a jaxpr applied to arguments, as `jit` records it inside other jaxprs."""
+"""`JitCall`: a jaxpr applied to arguments, as `jit` records it inside other jaxprs."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class JaxprOp(TakesRefs):
 
 
 @dataclass(frozen=True)
-class Call(JaxprOp):
+class JitCall(JaxprOp):
     """What `jit` records: the whole of `jaxpr` is compiled together."""
 
     name: ClassVar[str] = "jit"
@@ -157,10 +157,10 @@ class Call(JaxprOp):
     def scope(self) -> str:
         return f"jit({self.fun_name})"
 
-    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
-        return Call(jaxpr, self.fun_name, (), self.inline, self.keep_unused)
+    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> JitCall:
+        return JitCall(jaxpr, self.fun_name, (), self.inline, self.keep_unused)
 
-    def pruned(self, used: Flags) -> tuple[Call, Flags, Flags]:
+    def pruned(self, used: Flags) -> tuple[JitCall, Flags, Flags]:
         jaxpr, reads = prune_outputs(self.jaxpr, used)
         return self.with_jaxpr(with_inputs(jaxpr, reads)), reads, used
 

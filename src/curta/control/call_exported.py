@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from curta._base.lazy_dataclass import dataclass
-from curta.control.call import Call
+from curta.control.call import JitCall
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 
 PREFIX = "call_exported_"
 
 
 @dataclass(frozen=True)
-class CallExported(Call):
+class CallExported(JitCall):
     """A call of an exported function, at the sizes of its arguments.
 
     `refined` says that the function was exported for sizes or platforms that were open

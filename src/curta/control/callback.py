@@ -104,7 +104,7 @@ class MixedCallback:
         self.callback(*args, **kwargs)
 
 
-class HostCall(Op):
+class CallbackOp(Op):
     """What the callbacks share."""
 
     multiple_results: ClassVar[bool] = True
@@ -184,7 +184,7 @@ IO, ORDERED_IO = NamedEffect("IO"), OrderedIOEffect("OrderedIO")
 Parts = tuple[tuple[Index, ...], ...]
 
 
-class Debugging(HostCall):
+class Debugging(CallbackOp):
     """A callback with no results, which transformations do not change.
 
     Two of them are never equal: each is to happen.
@@ -308,7 +308,7 @@ def _example(x: Any, dim: int | None, i: int) -> Any:
 # ---- callbacks with results
 
 
-class Computing(HostCall):
+class Computing(CallbackOp):
     """A callback whose results the program uses."""
 
     callback: Callable[..., Any]

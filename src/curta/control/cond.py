@@ -39,7 +39,7 @@ from curta.transforms.jaxprs import (
 )
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.lowering import lower_jaxpr
-from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
+from curta.transforms.partial_eval import PartialTrace, SplitJaxpr, split_jaxpr
 from curta.transforms.vmap import refuse_meeting
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -301,7 +301,7 @@ def _nothing(aval: ShapedArray) -> Any:
 
 
 def _known_branch(
-    split: Split, avals: Sequence[ShapedArray], slots: Sequence[int]
+    split: SplitJaxpr, avals: Sequence[ShapedArray], slots: Sequence[int]
 ) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
         results = run_closed(split.known, args)
@@ -312,7 +312,7 @@ def _known_branch(
 
 
 def _unknown_branch(
-    split: Split, avals: Sequence[ShapedArray], slots: Sequence[int]
+    split: SplitJaxpr, avals: Sequence[ShapedArray], slots: Sequence[int]
 ) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
         own = [args[i] for i in slots]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta._base.lazy_dataclass import dataclass
-from curta.control.call import Call, JaxprOp
+from curta.control.call import JaxprOp, JitCall
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.op import BatchDims, Batched
 from curta.core.refs import Ref, invalidate, read
@@ -107,8 +107,8 @@ class CustomCall(JaxprOp):
         count = len(self.jaxpr.out_avals)
         return result[:count], result[count:]
 
-    def on_parts(self, counts: Sequence[int]) -> Call:
-        return Call(lower_jaxpr(self.jaxpr), self.call.debug_info.name)
+    def on_parts(self, counts: Sequence[int]) -> JitCall:
+        return JitCall(lower_jaxpr(self.jaxpr), self.call.debug_info.name)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         n = self.const_count

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 
 from curta import tree_util
 from curta._base.lazy_dataclass import dataclass
-from curta.control.call import Call, JaxprOp
+from curta.control.call import JaxprOp, JitCall
 from curta.control.custom_call import CustomCall
 from curta.control.custom_jvp import (
     Flat,
@@ -323,14 +323,14 @@ class ForwardPass(JaxprOp):
     jaxpr: ClosedJaxpr
     primal: ClosedJaxpr
 
-    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
-        return Call(jaxpr, self.name)
+    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> JitCall:
+        return JitCall(jaxpr, self.name)
 
-    def pruned(self, used: Flags) -> tuple[Call, Flags, Flags] | None:
+    def pruned(self, used: Flags) -> tuple[JitCall, Flags, Flags] | None:
         count = len(self.primal.out_avals)
         if any(used[count:]):
             return None
-        op, reads, gives = Call(self.primal, self.name).pruned(used[:count])
+        op, reads, gives = JitCall(self.primal, self.name).pruned(used[:count])
         return op, reads, (*gives, *used[count:])
 
     def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import cached_property
-from curta.control.call import Call, JaxprOp
+from curta.control.call import JaxprOp, JitCall
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.memo import kept_with_jaxpr
@@ -71,8 +71,8 @@ class LinearSolve(JaxprOp):
         invars = [v for part in parts for v in part] + list(solver.jaxpr.invars[count:])
         return ClosedJaxpr(solver.jaxpr.replace(invars=invars), solver.consts)
 
-    def on_parts(self, counts: Sequence[int]) -> Call:
-        return Call(lower_jaxpr(self.jaxpr), self.name)
+    def on_parts(self, counts: Sequence[int]) -> JitCall:
+        return JitCall(lower_jaxpr(self.jaxpr), self.name)
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.control.call import Call
+from curta.control.call import JitCall
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, bound_consts, with_jaxprs
 from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh_scope import get_abstract_mesh, scope
@@ -63,7 +63,7 @@ def _inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     env = _environment(closed, args)
     for eqn in closed.jaxpr.eqns:
         operands = [_read(env, v) for v in eqn.invars]
-        if type(eqn.op) is Call and MESSAGES in eqn.effects:
+        if type(eqn.op) is JitCall and MESSAGES in eqn.effects:
             outs: Sequence[Any] = _inlined(eqn.op.jaxpr, operands)
         else:
             outs = _applied(eqn.op, operands)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from curta._base.lazy_dataclass import dataclass
-from curta.control.call import Call, JaxprOp
+from curta.control.call import JaxprOp, JitCall
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.core.memo import kept_with_jaxpr
 from curta.primitives.barrier import OptimizationBarrier
@@ -110,7 +110,7 @@ class _Ordering:
         if isinstance(op, ProgramOrder) and not op.enforce:
             flags = dict(zip(eqn.invars, op.exclude_mask, strict=True))
             inputs = [v for v in inputs if not flags[v]]
-        elif not isinstance(op, Call):
+        elif not isinstance(op, JitCall):
             others = [v for v in last if v not in inputs]
             made = self._behind([*others, *inputs])
             self.names.update((v, made[v]) for v in others)

@@ -46,7 +46,7 @@ from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed
 from curta.transforms.vmap import BatchAxis
 
 
-class Folding(Composed):
+class VariadicReduction(Composed):
     """What both share: operands, then the initial value of each, a scalar."""
 
     multiple_results: ClassVar[bool] = True
@@ -99,7 +99,7 @@ class Folding(Composed):
 
 
 @dataclass(frozen=True)
-class Reduce(Folding):
+class Reduce(VariadicReduction):
     """Folds the dims `dimensions`; `computation` is what the user wrote."""
 
     name: ClassVar[str] = "reduce"
@@ -153,7 +153,7 @@ class Reduce(Folding):
 
 
 @dataclass(frozen=True)
-class ReduceWindow(Folding):
+class ReduceWindow(VariadicReduction):
     """Folds every window of the operands; what is not there is left out."""
 
     name: ClassVar[str] = "reduce_window"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta._base.lazy_dataclass import dataclass
-from curta.control.call import Call
+from curta.control.call import JitCall
 from curta.control.carries import unflagged
 from curta.control.cond import Cond, share_residuals, shared_residuals
 from curta.control.saving import is_kept
@@ -24,7 +24,7 @@ from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
 from curta.transforms.dce import dce_jaxpr, used_inputs
 from curta.transforms.jaxprs import run_closed
-from curta.transforms.partial_eval import Split, prune, split_jaxpr
+from curta.transforms.partial_eval import SplitJaxpr, prune, split_jaxpr
 
 Policy = Callable[..., Any]
 Flags = tuple[bool, ...]
@@ -45,7 +45,7 @@ class ResidualPlan:
     out_unknown: Flags
 
 
-class Parts(NamedTuple):
+class KnownEqns(NamedTuple):
     """The eqns of a jaxpr that the known inputs determine, and all of them.
 
     Where an eqn was cut, both have a part of it. `saved` are values of `known` that
@@ -91,7 +91,7 @@ def plan_residuals(
 ) -> ResidualPlan:
     """Cut a jaxpr, keeping between the two parts only what `policy` allows."""
     split = split_jaxpr(closed, in_unknown)
-    parts = Parts(closed.jaxpr, closed.jaxpr, [], split.out_unknown)
+    parts = KnownEqns(closed.jaxpr, closed.jaxpr, [], split.out_unknown)
     if policy is not None:
         closed = _inline_calls(closed)
         parts = _cut(closed.jaxpr, in_unknown, policy)
@@ -109,7 +109,11 @@ def plan_residuals(
 
 
 def _known_part(
-    closed: ClosedJaxpr, in_unknown: Flags, split: Split, parts: Parts, kept: list[Var]
+    closed: ClosedJaxpr,
+    in_unknown: Flags,
+    split: SplitJaxpr,
+    parts: KnownEqns,
+    kept: list[Var],
 ) -> ClosedJaxpr:
     """From the known inputs to the known outputs and what is kept."""
     known = parts.making(kept)
@@ -144,7 +148,7 @@ def _recompute(
 # ---- cutting
 
 
-def _cut(jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy) -> Parts:
+def _cut(jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy) -> KnownEqns:
     unknown: set[Atom] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
     known: list[Eqn] = []
     later: list[Eqn] = []
@@ -170,7 +174,7 @@ def _cut(jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy) -> Parts:
             saved += known[-1].outvars
     flags = tuple(v in unknown for v in jaxpr.outvars)
     saved = list(dict.fromkeys(saved))
-    return Parts(jaxpr.replace(eqns=known), jaxpr.replace(eqns=later), saved, flags)
+    return KnownEqns(jaxpr.replace(eqns=known), jaxpr.replace(eqns=later), saved, flags)
 
 
 def _is_saved(eqn: Eqn, policy: Policy) -> bool:
@@ -201,7 +205,7 @@ def _cut_scan(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
 
 
 def _eqn_parts(
-    eqn: Eqn, flags: Flags, first: Any, second: Any, kept: list[Var], parts: Parts
+    eqn: Eqn, flags: Flags, first: Any, second: Any, kept: list[Var], parts: KnownEqns
 ) -> EqnParts:
     unknown = [v for v, u in zip(eqn.outvars, parts.out_unknown, strict=True) if u]
     outs = unflagged(eqn.outvars, parts.out_unknown)
@@ -260,7 +264,7 @@ def _cut_map(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
         plan = plan_residuals(op.body, flags, policy)
         count = plan.known_out_count
         sources = tuple((False, i) for i in range(count, len(plan.known.out_avals)))
-        split = Split(plan.known, plan.unknown, plan.out_unknown, sources)
+        split = SplitJaxpr(plan.known, plan.unknown, plan.out_unknown, sources)
         cut = cut_as(op, flags, split, [op.in_specs[i] for i in plan.passed])
     kept = [Var(a) for a in cut.known.aval()[count:]]
     outs = unflagged(eqn.outvars, plan.out_unknown)
@@ -284,7 +288,7 @@ _CUTS: dict[type, Callable[[Eqn, Flags, Policy], EqnParts | None]] = {
 
 def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The jaxpr with every `jit` eqn replaced by its body."""
-    if not any(isinstance(e.op, Call) for e in closed.eqns):
+    if not any(isinstance(e.op, JitCall) for e in closed.eqns):
         return closed
 
     def run(*args: Any) -> list[Any]:
@@ -299,7 +303,7 @@ def _eval_inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     env.update(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         operands = [env[v] if type(v) is Var else v.operand for v in eqn.invars]  # type: ignore[union-attr]
-        if isinstance(eqn.op, Call):
+        if isinstance(eqn.op, JitCall):
             out: Any = _eval_inlined(eqn.op.jaxpr, operands)
         else:
             out = eqn.op(*operands)

@@ -13,7 +13,7 @@ from curta.core.stage import stage
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.discharge import Flags
 from curta.transforms.jaxprs import run_closed
-from curta.transforms.partial_eval import Split, split_jaxpr
+from curta.transforms.partial_eval import SplitJaxpr, split_jaxpr
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def partial_plan(op: Any, unknown: Flags) -> PartialPlan:
     const_u, carry_u, x_u = (tuple(p) for p in op.parts(unknown))
     n = op.num_carry
 
-    def split(carry: Flags) -> Split:
+    def split(carry: Flags) -> SplitJaxpr:
         unknown = const_u + carry + x_u
         known_ys = (False,) * (len(op.jaxpr.out_avals) - n)
         return split_jaxpr(op.jaxpr, unknown, carry + known_ys)
@@ -50,7 +50,7 @@ def partial_plan(op: Any, unknown: Flags) -> PartialPlan:
     return _plan_of(op, split(carry_u), const_u, carry_u)
 
 
-def _plan_of(op: Any, split: Split, const_u: Flags, carry_u: Flags) -> PartialPlan:
+def _plan_of(op: Any, split: SplitJaxpr, const_u: Flags, carry_u: Flags) -> PartialPlan:
     """Sort the residuals into those that change with the iteration and the others."""
     n_consts, n_carry = const_u.count(False), carry_u.count(False)
     known = split.known

@@ -17,7 +17,7 @@ import numpy as np
 from curta import dtypes
 from curta._base.lazy_dataclass import dataclass
 from curta.config import config
-from curta.control.call import Call, JaxprOp
+from curta.control.call import JaxprOp, JitCall
 from curta.control.carries import flagged, unflagged
 from curta.control.messages import delivered
 from curta.control.shard_program import dims_of, whole_program
@@ -47,7 +47,7 @@ from curta.transforms.jaxprs import (
     run_closed,
     transpose_jaxpr,
 )
-from curta.transforms.partial_eval import Split, split_jaxpr
+from curta.transforms.partial_eval import SplitJaxpr, split_jaxpr
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -94,8 +94,8 @@ class ShardMap(JaxprOp):
     def effects(self) -> frozenset[Effect]:
         return self.body.effects
 
-    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
-        return Call(jaxpr, self.name)
+    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> JitCall:
+        return JitCall(jaxpr, self.name)
 
     def with_body(
         self, body: ClosedJaxpr, in_specs: Iterable[Any], out_specs: Iterable[Any]
@@ -213,7 +213,7 @@ class ShardMap(JaxprOp):
 
 
 class Cut(NamedTuple):
-    """A `ShardMap` cut in two, as `partial_eval.Split` is."""
+    """A `ShardMap` cut in two, as `partial_eval.SplitJaxpr` is."""
 
     known: ShardMap
     unknown: ShardMap
@@ -233,7 +233,7 @@ def cut_body(op: ShardMap, unknown: tuple[bool, ...]) -> Cut:
 
 
 def cut_as(
-    op: ShardMap, unknown: Sequence[bool], split: Split, late_specs: Sequence[Any]
+    op: ShardMap, unknown: Sequence[bool], split: SplitJaxpr, late_specs: Sequence[Any]
 ) -> Cut:
     """The op cut as `split` says of its body.
 

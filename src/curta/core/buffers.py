@@ -34,7 +34,7 @@ import numpy as np
 
 from curta._base.once import Lock, has_gil, snapshot
 from curta.config import config
-from curta.core.leases import Block, Leases
+from curta.core.leases import LeasedBlock, Leases
 from curta.errors import OutOfMemoryError
 
 NDArray = np.ndarray[Any, Any]
@@ -418,19 +418,19 @@ def _rounded(size: int) -> int:
     return -(-size // step) * step
 
 
-def _block(wanted: int) -> Block:
+def _block(wanted: int) -> LeasedBlock:
     """Fresh memory as an array of bytes, at least so many; its base is not an array."""
     size = _rounded(wanted)
     if size < config.tuning.page_bytes:
         memory = _memory(size + ALIGNMENT, wanted)
-        return Block(size, np.uint8, memory, _offset(memory))
+        return LeasedBlock(size, np.uint8, memory, _offset(memory))
     alignment = _HUGE_PAGE if size >= _HUGE_PAGE else ALIGNMENT
     pages = _memory(size + alignment, wanted)
     start = _offset(pages, alignment)
     if size >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages
             pages.madvise(mmap.MADV_HUGEPAGE, start, size)  # type: ignore[union-attr]
-    return Block(size, np.uint8, pages, start)
+    return LeasedBlock(size, np.uint8, pages, start)
 
 
 def _memory(size: int, wanted: int) -> bytearray | mmap.mmap:
@@ -490,7 +490,7 @@ _ALONE = _count_alone()
 _ALONE_IN_LIST = _count_alone_in_list()
 _WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 # Types of `base` of arrays that own their memory.
-_OWNERS = (bytearray, mmap.mmap, Block, type(None))
+_OWNERS = (bytearray, mmap.mmap, LeasedBlock, type(None))
 _pool = _Pool()
 _leases = Leases(_block, _rounded)
 _small: WeakSet[_SmallAllocator] = WeakSet()

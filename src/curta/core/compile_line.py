@@ -93,7 +93,7 @@ def find_line() -> Line | None:
         return None
 
 
-class Work:
+class CompileWork:
     """The tracing or compiling of one call: what it is about, and since when."""
 
     def __init__(self, line: Line, name: str, began: float):
@@ -128,10 +128,10 @@ class Watcher:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
-        self._work: Work | None = None
+        self._work: CompileWork | None = None
         self._owner = 0  # the thread whose work is shown
 
-    def begin(self, what: str) -> Work | None:
+    def begin(self, what: str) -> CompileWork | None:
         """Work begins; the result is for `end`. None where nothing is to be shown."""
         thread, now = threading.get_ident(), time.monotonic()
         work = self._work
@@ -149,7 +149,7 @@ class Watcher:
             line = self._find()
             if line is None:
                 return None
-            work = Work(line, name, now)
+            work = CompileWork(line, name, now)
         with self._lock:
             self._owner, self._work = thread, work
             work.stack.append(what)
@@ -157,7 +157,7 @@ class Watcher:
         self._wake.set()
         return work
 
-    def end(self, work: Work) -> None:
+    def end(self, work: CompileWork) -> None:
         """The innermost work of this thread is done."""
         with self._lock:
             work.stack.pop()

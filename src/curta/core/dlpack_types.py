@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 
-class Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     """DLTensor."""
 
     _fields_ = [
@@ -67,11 +67,11 @@ _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-def _tensor(capsule: Any) -> Tensor | None:
+def _tensor(capsule: Any) -> DLTensor | None:
     """The tensor in a capsule; None if it has none, or somebody took it."""
     for name, offset in _OFFSETS.items():
         if _is_valid(capsule, name):
-            return Tensor.from_address(_pointer(capsule, name) + offset)
+            return DLTensor.from_address(_pointer(capsule, name) + offset)
     return None
 
 

@@ -22,7 +22,7 @@ from curta._base.once import snapshot
 from curta.config import config
 
 
-class Block(np.ndarray[Any, Any]):
+class LeasedBlock(np.ndarray[Any, Any]):
     """A block of memory that arrays are views of.
 
     A class of its own, because NumPy follows the bases of a view up to another class:
@@ -34,11 +34,11 @@ class Lease(np.ndarray[Any, Any]):
     """A block in use: the base of one array, and of no other.
 
     Every view of the array holds the array, which holds the lease: its own base is a
-    `Block`, a class at which NumPy stops following bases.
+    `LeasedBlock`, a class at which NumPy stops following bases.
     """
 
     leases: Leases
-    ring: deque[Block]
+    ring: deque[LeasedBlock]
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         block: Any = self.base
@@ -65,11 +65,11 @@ class Leases:
     """
 
     def __init__(
-        self, make: Callable[[int], Block], rounded: Callable[[int], int]
+        self, make: Callable[[int], LeasedBlock], rounded: Callable[[int], int]
     ) -> None:
         self._make = make
         self._rounded = rounded
-        self._rings: dict[int, deque[Block]] = {}
+        self._rings: dict[int, deque[LeasedBlock]] = {}
 
     def take(self, size: int) -> Lease:
         """Return a block of at least `size` bytes, which is the caller's own.
@@ -99,7 +99,7 @@ class Leases:
                 ring.clear()
         return self.take(size)
 
-    def _lease(self, block: Block, ring: deque[Block]) -> Lease:
+    def _lease(self, block: LeasedBlock, ring: deque[LeasedBlock]) -> Lease:
         lease = block.view(Lease)
         lease.ring, lease.leases = ring, self
         return lease

@@ -33,7 +33,7 @@ no_collectives: Final = define(
 )
 
 
-class Scope(NamedTuple):
+class MeshScope(NamedTuple):
     """What is in scope: part of the key of everything that is traced.
 
     `concrete` is None where only an abstract mesh is known. With `checks_varying`
@@ -49,12 +49,12 @@ class Scope(NamedTuple):
     guesses: bool = False
 
 
-_NOTHING = Scope()
+_NOTHING = MeshScope()
 
 
-def scope() -> Scope:
+def scope() -> MeshScope:
     """The mesh scope of this thread."""
-    result: Scope = config.curta_mesh_context or _NOTHING
+    result: MeshScope = config.curta_mesh_context or _NOTHING
     return result
 
 

@@ -46,7 +46,7 @@ class Notes:
 
 
 @dataclass(frozen=True)
-class OnMesh:
+class MeshFrame:
     """The mesh that came in scope, for the eqns within; no part of the path."""
 
     mesh: Any
@@ -56,7 +56,7 @@ class OnMesh:
         return inner
 
 
-Entry = Scope | Transform | Notes | OnMesh
+Entry = Scope | Transform | Notes | MeshFrame
 
 
 class NameStack:
@@ -101,13 +101,13 @@ class NameStack:
 
     def on(self, mesh: Any) -> NameStack:
         """With a mesh that is in scope of what will be inside."""
-        return NameStack((*self.stack, OnMesh(mesh)))
+        return NameStack((*self.stack, MeshFrame(mesh)))
 
     @property
     def mesh(self) -> Any:
         """The mesh that came in scope last; None if it is that of outside."""
         for entry in reversed(self.stack):
-            if isinstance(entry, OnMesh):
+            if isinstance(entry, MeshFrame):
                 return entry.mesh
         return None
 

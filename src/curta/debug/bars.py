@@ -83,7 +83,7 @@ class TextBar:
         sys.stderr.flush()
 
 
-class _Run:
+class _BarRun:
     """A loop under way: its bar, and what it shows."""
 
     def __init__(self, bar: Any):
@@ -100,14 +100,14 @@ class Meter:
 
     def __init__(self, make: Callable[[str, int | None], Any], description: str):
         self._make, self._description = make, description
-        self._runs: dict[int | None, _Run] = {}
+        self._runs: dict[int | None, _BarRun] = {}
 
     def begin(self, total: Any) -> None:
         """Show a bar instead of one whose loop has failed."""
         thread = threading.get_ident()
         self._close(thread)
         count = None if int(total) < 0 else int(total)
-        self._runs[thread] = _Run(self._make(self._description, count))
+        self._runs[thread] = _BarRun(self._make(self._description, count))
 
     def show(self, count: Any) -> None:
         """Advance the bar of this loop to a number of iterations."""

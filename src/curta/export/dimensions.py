@@ -25,7 +25,7 @@ class Equation(NamedTuple):
     source: str
 
 
-class Check(NamedTuple):
+class SolutionCondition(NamedTuple):
     """A condition on the solution, and what is wrong where it does not hold."""
 
     holds: Callable[[], bool]
@@ -37,7 +37,7 @@ class Solution:
 
     def __init__(self, equations: Sequence[Equation], given: str):
         self.values: dict[str, Any] = {}
-        self.checks: list[Check] = []
+        self.checks: list[SolutionCondition] = []
         specified = "Using the following polymorphic shapes specifications"
         self._given = f" {specified}: {given}."
         self._obtained = " Obtained dimension variables: "
@@ -96,7 +96,7 @@ class Solution:
 
     def _add(self, holds: Callable[[], bool], problem: str) -> None:
         end = f". Please see {_PAGE} for more details."
-        self.checks.append(Check(holds, f"{problem}{self._obtained}{end}"))
+        self.checks.append(SolutionCondition(holds, f"{problem}{self._obtained}{end}"))
 
     def check_constraints(self, scope: SymbolicScope) -> None:
         """Add what the user said of the variables to the checks."""

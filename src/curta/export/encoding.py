@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from curta import dtypes
-from curta.control.call import Call
+from curta.control.call import JitCall
 from curta.control.custom_call import CustomCall
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
@@ -186,7 +186,7 @@ class Encoder:
 
     def op(self, op: Op) -> Any:
         if isinstance(op, CustomCall):  # the rules are functions; the VJP has used them
-            op = Call(op.jaxpr, op.name)
+            op = JitCall(op.jaxpr, op.name)
         name = type(op).__name__
         if op_classes().get(name) is not type(op):
             raise NotImplementedError(

@@ -166,7 +166,7 @@ class Exported:
 
     @cached_property
     def _module(self) -> Any:
-        description = entry.Entry(
+        description = entry.MainAttributes(
             self.fun_name,
             result_names=result_names(self.out_tree),
             in_shardings=self._in_named_shardings,

@@ -25,16 +25,16 @@ class Vector(NamedTuple):
     values: Sequence[int]
 
 
-class Table(NamedTuple):
+class FlatTable(NamedTuple):
     """A table: its fields by number; what is left out has the default of the schema.
 
-    A field is a `Scalar`, a `Vector`, a `Table`, a text, bytes, or a list of these.
+    A field is a `Scalar`, a `Vector`, a `FlatTable`, a text, bytes, or a list of these.
     """
 
     fields: dict[int, Any]
 
 
-def flatbuffer(root: Table) -> bytearray:
+def flatbuffer(root: FlatTable) -> bytearray:
     """The bytes of a buffer with this root."""
     out = bytearray(4)
     _refer(out, 0, _write(out, root))
@@ -43,7 +43,7 @@ def flatbuffer(root: Table) -> bytearray:
 
 def _write(out: bytearray, node: Any) -> int:
     """Append a node and give its offset."""
-    if isinstance(node, Table):
+    if isinstance(node, FlatTable):
         return _table(out, node)
     if isinstance(node, str):
         return _vector(out, node.encode() + b"\0", more=-1)
@@ -69,7 +69,7 @@ def _vector(
     return start
 
 
-def _table(out: bytearray, node: Table) -> int:
+def _table(out: bytearray, node: FlatTable) -> int:
     """Append the offsets of a table's fields, and the table."""
     count = max(node.fields, default=-1) + 1
     # The table begins behind the offsets, at a multiple of its largest field.

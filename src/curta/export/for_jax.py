@@ -15,7 +15,7 @@ from curta.core.avals import ShapedArray
 from curta.core.mesh import AbstractMesh, AxisType
 from curta.core.partition_spec import PartitionSpec, entry_axes
 from curta.core.sharding import NamedSharding
-from curta.export.flatbuffer import Scalar, Table, Vector, flatbuffer
+from curta.export.flatbuffer import FlatTable, Scalar, Vector, flatbuffer
 from curta.export.registration import checked_keys, stored_node
 
 # JAX's readers before 2026 refuse other versions; fields of later ones are optional.
@@ -51,7 +51,7 @@ def serialize_for_jax(exported: Any, vjp_order: int) -> bytearray:
     return flatbuffer(_exported(exported, vjp_order))
 
 
-def _exported(x: Any, vjp_order: int) -> Table:
+def _exported(x: Any, vjp_order: int) -> FlatTable:
     effects = [*x.ordered_effects, *x.unordered_effects]
     if effects:
         raise NotImplementedError(
@@ -89,7 +89,7 @@ def _exported(x: Any, vjp_order: int) -> Table:
     }
     if vjp_order:
         fields[17] = _exported(x.vjp(), vjp_order - 1)
-    return Table(fields)
+    return FlatTable(fields)
 
 
 class _Uniques:
@@ -97,7 +97,7 @@ class _Uniques:
 
     def __init__(self) -> None:
         self._avals: dict[Any, int] = {}
-        self.avals: list[Table] = []
+        self.avals: list[FlatTable] = []
         self.meshes: list[AbstractMesh] = []
         self.shardings: list[NamedSharding] = []
 
@@ -110,7 +110,7 @@ class _Uniques:
             shape = [str(n) for n in aval.shape]
             dtype = Scalar("b", _dtype(aval))
             fields = {1: shape, 2: dtype, 3: Scalar("b", space)}
-            self.avals.append(Table(fields))
+            self.avals.append(FlatTable(fields))
         return self._avals[key]
 
     def sharding(self, sharding: NamedSharding | None) -> int:
@@ -121,7 +121,7 @@ class _Uniques:
             self.shardings.append(sharding)
         return 1 + self.shardings.index(sharding)
 
-    def described(self, sharding: NamedSharding) -> Table:
+    def described(self, sharding: NamedSharding) -> FlatTable:
         """A sharding, with its mesh by number."""
         mesh = sharding.mesh.abstract_mesh
         if mesh not in self.meshes:
@@ -133,7 +133,7 @@ class _Uniques:
         }
         if _is_on_host(sharding):
             fields[2] = sharding.memory_kind
-        return Table(fields)
+        return FlatTable(fields)
 
 
 def _is_on_host(sharding: NamedSharding | None) -> bool:
@@ -149,32 +149,32 @@ def _dtype(aval: ShapedArray) -> int:
     return number
 
 
-def _mesh(mesh: AbstractMesh) -> Table:
+def _mesh(mesh: AbstractMesh) -> FlatTable:
     types = [_AXIS_TYPES[t] for t in mesh.axis_types]
     sizes = Vector("I", mesh.axis_sizes)
-    return Table({0: sizes, 1: [*map(str, mesh.axis_names)], 2: Vector("b", types)})
+    return FlatTable({0: sizes, 1: [*map(str, mesh.axis_names)], 2: Vector("b", types)})
 
 
-def _spec(spec: PartitionSpec) -> Table:
-    partitions = [Table({0: [*entry_axes(e)]}) for e in spec.partitions]
+def _spec(spec: PartitionSpec) -> FlatTable:
+    partitions = [FlatTable({0: [*entry_axes(e)]}) for e in spec.partitions]
     sums: Iterable[frozenset[Any]] = (spec.reduced, spec.unreduced)
     reduced, unreduced = (sorted(names) for names in sums)
-    return Table({0: partitions, 1: reduced, 2: unreduced})
+    return FlatTable({0: partitions, 1: reduced, 2: unreduced})
 
 
-def _check(check: Any) -> Table:
+def _check(check: Any) -> FlatTable:
     target = check.is_custom_call()
     if target is None:
-        return Table({0: Scalar("b", 0)})
-    return Table({0: Scalar("b", 1), 1: target})
+        return FlatTable({0: Scalar("b", 0)})
+    return FlatTable({0: Scalar("b", 1), 1: target})
 
 
-def _tree(tree: Any) -> Table:
+def _tree(tree: Any) -> FlatTable:
     data = tree.node_data()
     if data is None:
-        return Table({0: Scalar("b", 0)})
+        return FlatTable({0: Scalar("b", 0)})
     kind, meta = data
-    children: Sequence[Table] = [*map(_tree, tree.children())]
+    children: Sequence[FlatTable] = [*map(_tree, tree.children())]
     fields: dict[int, Any] = {0: Scalar("b", _TREES.get(kind, _CUSTOM))}
     if children:
         fields[1] = children
@@ -183,4 +183,4 @@ def _tree(tree: Any) -> Table:
     elif kind not in _TREES:
         name, fields[4] = stored_node(kind, meta)
         fields[3] = _NAMES.get(name, name)
-    return Table(fields)
+    return FlatTable(fields)

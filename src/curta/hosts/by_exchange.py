@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.hosts.collectives import Call, ProcessEngine, pieces
+from curta.hosts.collectives import CollectiveCall, ProcessEngine, pieces
 from curta.hosts.folding import fold
 
 NDArray = np.ndarray[Any, Any]
@@ -25,11 +25,14 @@ class ByExchange(ProcessEngine):
 
     @abstractmethod
     def _swap(
-        self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
+        self,
+        call: CollectiveCall,
+        sends: Mapping[int, NDArray],
+        receives: Mapping[int, NDArray],
     ) -> None:
         """Send and fill C-contiguous arrays, by the rank of a member in its group."""
 
-    def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
+    def _reduce(self, call: CollectiveCall, kind: str, x: NDArray) -> NDArray:
         if x.nbytes <= _ONE_ROUND:
             return fold(kind, self._gather(call, x))
         me, n = self._rank(call), len(call.members)
@@ -51,7 +54,7 @@ class ByExchange(ProcessEngine):
         )
         return result.reshape(x.shape)
 
-    def _gather(self, call: Call, x: NDArray) -> NDArray:
+    def _gather(self, call: CollectiveCall, x: NDArray) -> NDArray:
         me, n = self._rank(call), len(call.members)
         stack = np.empty((n, *x.shape), x.dtype)
         stack[me] = x
@@ -59,10 +62,12 @@ class ByExchange(ProcessEngine):
         self._swap(call, dict.fromkeys(others, x), {i: stack[i, ...] for i in others})
         return stack
 
-    def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
+    def _reduce_scatter(
+        self, call: CollectiveCall, kind: str, parts: NDArray
+    ) -> NDArray:
         return fold(kind, self._exchange(call, parts))
 
-    def _exchange(self, call: Call, parts: NDArray) -> NDArray:
+    def _exchange(self, call: CollectiveCall, parts: NDArray) -> NDArray:
         me, n = self._rank(call), len(call.members)
         stack = np.empty_like(parts)
         stack[me] = parts[me]
@@ -72,14 +77,14 @@ class ByExchange(ProcessEngine):
         return stack
 
     def _permute(
-        self, call: Call, to: tuple[int, ...], source: int | None, x: NDArray
+        self, call: CollectiveCall, to: tuple[int, ...], source: int | None, x: NDArray
     ) -> NDArray | None:
         result = None if source is None else np.empty_like(x)
         receives = {} if source is None or result is None else {source: result}
         self._swap(call, dict.fromkeys(to, x), receives)
         return result
 
-    def _rank(self, call: Call) -> int:
+    def _rank(self, call: CollectiveCall) -> int:
         return call.members.index(self.index)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from curta.errors import JaxRuntimeError
 
 
-class Client:
+class StoreClient:
     """Asks a table of keys and values, that of all processes."""
 
     def __init__(

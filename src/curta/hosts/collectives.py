@@ -29,7 +29,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Call:
+class CollectiveCall:
     """A collective as the hosts of a group call it; it is equal on all of them."""
 
     collective: str
@@ -51,7 +51,7 @@ class Call:
         return f"{self.key}, at {self.line}" if self.line else self.key
 
 
-class Begin(Call):
+class Begin(CollectiveCall):
     """The comparison of what hosts begin, a program or a collective: its `detail`."""
 
     @cached_property
@@ -131,7 +131,7 @@ class Collectives(Engine):
         x: NDArray,
         detail: str,
         times: int = 1,
-    ) -> Call:
+    ) -> CollectiveCall:
         call, nbytes = self.described(
             collective, group, x.shape, x.dtype.name, x.nbytes, detail
         )
@@ -146,31 +146,33 @@ class Collectives(Engine):
         dtype: str,
         nbytes: int,
         detail: str,
-    ) -> tuple[Call, int]:
+    ) -> tuple[CollectiveCall, int]:
         """A call, and the bytes that leave a host in it."""
         members = group.members(self.index)
-        call = Call(collective, detail, dtype, shape, members, current_line())
+        call = CollectiveCall(collective, detail, dtype, shape, members, current_line())
         return call, leaving(collective, nbytes, len(members))
 
     @abstractmethod
-    def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
+    def _reduce(self, call: CollectiveCall, kind: str, x: NDArray) -> NDArray:
         """The fold of the arrays of all members."""
 
     @abstractmethod
-    def _gather(self, call: Call, x: NDArray) -> NDArray:
+    def _gather(self, call: CollectiveCall, x: NDArray) -> NDArray:
         """The arrays of all members, stacked."""
 
     @abstractmethod
-    def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
+    def _reduce_scatter(
+        self, call: CollectiveCall, kind: str, parts: NDArray
+    ) -> NDArray:
         """The fold of the parts with this member's number."""
 
     @abstractmethod
-    def _exchange(self, call: Call, parts: NDArray) -> NDArray:
+    def _exchange(self, call: CollectiveCall, parts: NDArray) -> NDArray:
         """The parts with this member's number, of all members, stacked."""
 
     @abstractmethod
     def _permute(
-        self, call: Call, to: tuple[int, ...], source: int | None, x: NDArray
+        self, call: CollectiveCall, to: tuple[int, ...], source: int | None, x: NDArray
     ) -> NDArray | None:
         """The array of member `source`, while this one's goes to the members `to`."""
 
@@ -205,7 +207,9 @@ class ProcessEngine(Collectives):
         """
 
     def _names(self, members: tuple[int, ...], own: NDArray) -> NDArray:
-        return self._gather(Call("threads", "", "uint8", own.shape, members), own)
+        return self._gather(
+            CollectiveCall("threads", "", "uint8", own.shape, members), own
+        )
 
     def close(self) -> None:
         """All processes have left."""

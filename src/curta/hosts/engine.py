@@ -28,7 +28,7 @@ class Engine:
     index: int
     count: int
     store: Any = None
-    """Keys and values of all processes (`store.Store`); simulated hosts have none."""
+    """A `store.StoreConnection`, which all processes have; None for simulated hosts."""
     transport: Transport = IN_PYTHON
     """What compiled code with collectives depends on, besides the program."""
     unfinished: Sequence[Callable[[], None]] = ()

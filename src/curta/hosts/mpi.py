@@ -25,12 +25,12 @@ from curta._base.once import once
 from curta.config import config
 from curta.hosts import wire
 from curta.hosts.by_exchange import ByExchange
-from curta.hosts.collectives import Begin, Call
+from curta.hosts.collectives import Begin, CollectiveCall
 from curta.hosts.failures import HostsError
 from curta.hosts.mpi_calls import FUNCTIONS, nonblocking, operation
 from curta.hosts.patience import Patience
 from curta.hosts.presence import Presence, end, line_of_main_thread
-from curta.hosts.store import Store
+from curta.hosts.store import StoreConnection
 from curta.hosts.transport import Transport
 
 MPI: Any = late("mpi4py.MPI")
@@ -72,10 +72,10 @@ class MPIEngine(ByExchange):
         self._presence = presence
         self._any_thread = MPI.Query_thread() >= MPI.THREAD_SERIALIZED
         self._comms: dict[tuple[int, ...], Any] = {}
-        self._waits: tuple[Call, float] | None = None
-        self._sites: list[Call] = []
+        self._waits: tuple[CollectiveCall, float] | None = None
+        self._sites: list[CollectiveCall] = []
         self._site = np.zeros(1, np.int64)
-        self._requests: dict[int, tuple[NDArray, Call]] = {}
+        self._requests: dict[int, tuple[NDArray, CollectiveCall]] = {}
         self._seen = (0, 0, 0.0)
         self._patience = Patience(self.index, presence.states)
         presence.waiting = self._waiting
@@ -92,7 +92,7 @@ class MPIEngine(ByExchange):
 
     # ---- waiting
 
-    def site(self, call: Call) -> int:
+    def site(self, call: CollectiveCall) -> int:
         """The number by which compiled code says that it is in a collective."""
         self._sites.append(call)
         return len(self._sites)
@@ -102,7 +102,7 @@ class MPIEngine(ByExchange):
         """Where compiled code says so; 0 is for none."""
         return int(self._site.ctypes.data)
 
-    def request(self, call: Call) -> int:
+    def request(self, call: CollectiveCall) -> int:
         """Where compiled code keeps MPI's request of what it has begun."""
         null = int(MPI._handleof(MPI.REQUEST_NULL)) & (1 << 64) - 1
         word = np.array([null], np.uint64)
@@ -122,7 +122,7 @@ class MPIEngine(ByExchange):
                 self._in(call, partial(_wait, request), "")
                 word[0] = int(MPI._handleof(MPI.REQUEST_NULL)) & (1 << 64) - 1
 
-    def _in_which(self) -> Call | None:
+    def _in_which(self) -> CollectiveCall | None:
         """The collective that the process is in."""
         if (waits := self._waits) is not None:
             return waits[0]
@@ -171,7 +171,7 @@ class MPIEngine(ByExchange):
 
     # ---- collectives
 
-    def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
+    def _reduce(self, call: CollectiveCall, kind: str, x: NDArray) -> NDArray:
         known = self._operation(kind, x.dtype)
         if known is None:
             return super()._reduce(call, kind, x)
@@ -187,7 +187,7 @@ class MPIEngine(ByExchange):
         self._in(call, reduce)
         return result
 
-    def _gather(self, call: Call, x: NDArray) -> NDArray:
+    def _gather(self, call: CollectiveCall, x: NDArray) -> NDArray:
         n = len(call.members)
         if x.nbytes * n > _CHUNK:
             return super()._gather(call, x)
@@ -195,7 +195,9 @@ class MPIEngine(ByExchange):
         self._in(call, lambda comm: comm.Allgather(_bytes(x), _bytes(stack)))
         return stack
 
-    def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
+    def _reduce_scatter(
+        self, call: CollectiveCall, kind: str, parts: NDArray
+    ) -> NDArray:
         known = self._operation(kind, parts.dtype)
         if known is None or parts.nbytes > _CHUNK:
             return super()._reduce_scatter(call, kind, parts)
@@ -205,7 +207,7 @@ class MPIEngine(ByExchange):
         self._in(call, lambda comm: comm.Reduce_scatter_block(*ends, op))
         return result
 
-    def _exchange(self, call: Call, parts: NDArray) -> NDArray:
+    def _exchange(self, call: CollectiveCall, parts: NDArray) -> NDArray:
         if parts.nbytes > _CHUNK:
             return super()._exchange(call, parts)
         stack = np.empty_like(parts)
@@ -213,7 +215,10 @@ class MPIEngine(ByExchange):
         return stack
 
     def _swap(
-        self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
+        self,
+        call: CollectiveCall,
+        sends: Mapping[int, NDArray],
+        receives: Mapping[int, NDArray],
     ) -> None:
         def swap(comm: Any) -> None:
             requests = []
@@ -245,7 +250,10 @@ class MPIEngine(ByExchange):
         return super().in_thread_order(members, function, what)
 
     def _in(
-        self, call: Call, function: Callable[[Any], Any], what: str | None = None
+        self,
+        call: CollectiveCall,
+        function: Callable[[Any], Any],
+        what: str | None = None,
     ) -> None:
         """Call a function of the communicator; who asks finds the process in `call`."""
 
@@ -277,7 +285,7 @@ class MPIEngine(ByExchange):
         row[: len(text)] = np.frombuffer(text, np.uint8)
         raise HostsError(_different(members, self._met_at(call, row)))
 
-    def _met_at(self, call: Call, own: NDArray) -> NDArray:
+    def _met_at(self, call: CollectiveCall, own: NDArray) -> NDArray:
         """The rows of all members, by a communicator that nothing else uses."""
         key = (-1, *call.members)
         comm = self._comms.get(key)
@@ -346,6 +354,6 @@ def agree(address: tuple[str, int]) -> tuple[str, int]:
     return MPI.COMM_WORLD.bcast(address)
 
 
-def made_engine(store: Store, presence: Presence) -> MPIEngine:
+def made_engine(store: StoreConnection, presence: Presence) -> MPIEngine:
     """The engine, once the processes know each other."""
     return MPIEngine(presence)

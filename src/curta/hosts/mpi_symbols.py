@@ -11,7 +11,7 @@ from typing import Any
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import once
-from curta.hosts.collectives import Call
+from curta.hosts.collectives import CollectiveCall
 from curta.hosts.mpi import MPI, MPIEngine, library
 from curta.hosts.mpi_calls import (
     REQUEST,
@@ -51,7 +51,7 @@ class Symbols:
         pointer = ctypes.cast(getattr(library(), name), ctypes.c_void_p)
         return pointer.value or 0
 
-    def described(self, call: MPICall, nbytes: int) -> tuple[Call, int]:
+    def described(self, call: MPICall, nbytes: int) -> tuple[CollectiveCall, int]:
         """The collective as messages show it, and the bytes that leave the host."""
         described, moved = self.engine.described(
             call.collective, call.group, call.shape, call.dtype, nbytes, call.detail

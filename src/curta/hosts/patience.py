@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from curta.config import config
-from curta.hosts.collectives import Call
+from curta.hosts.collectives import CollectiveCall
 
 _SAME = 1.0  # seconds between what two looks at one wait take for its begin
 
@@ -24,7 +24,7 @@ class Patience:
         self._states = states
         self._said: float | None = None
 
-    def look(self, call: Call, since: float, seconds: float) -> None:
+    def look(self, call: CollectiveCall, since: float, seconds: float) -> None:
         """The process has been in a collective since a time, for so many seconds."""
         if seconds <= config.curta_hosts_patience:
             return
@@ -35,7 +35,7 @@ class Patience:
             target=self._say, args=(call, seconds), name="curta-patience", daemon=True
         ).start()
 
-    def _say(self, call: Call, seconds: float) -> None:
+    def _say(self, call: CollectiveCall, seconds: float) -> None:
         others = [m for m in call.members if m != self._index]
         sys.stderr.write(
             f"curta: process {self._index} has waited {seconds:.0f} s in {call}:"

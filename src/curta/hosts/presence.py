@@ -19,7 +19,7 @@ from typing import Any
 from curta.errors import JaxRuntimeError
 from curta.hosts import wire
 from curta.hosts.failures import HostsError
-from curta.hosts.store import Store
+from curta.hosts.store import StoreConnection
 
 _INTERVAL = 1.0  # seconds between signs of life
 _GRACE = 5.0  # seconds for a process to end by itself when another has failed
@@ -28,7 +28,7 @@ _GRACE = 5.0  # seconds for a process to end by itself when another has failed
 class Presence:
     """The connection of a process to the service of process 0."""
 
-    def __init__(self, store: Store, index: int, limit: float) -> None:
+    def __init__(self, store: StoreConnection, index: int, limit: float) -> None:
         self.failure: HostsError | None = None
         self.left: set[int] = set()
         self.waiting: Callable[[], str | None] = lambda: None

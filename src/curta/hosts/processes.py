@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from curta._base.lazy_dataclass import dataclass
 from curta.hosts import mpi
-from curta.hosts.client import Client
+from curta.hosts.client import StoreClient
 from curta.hosts.collectives import ProcessEngine
 from curta.hosts.endings import Endings
 from curta.hosts.engine import Alone, set_process_engine
 from curta.hosts.presence import Presence
 from curta.hosts.service import Service
-from curta.hosts.store import Store, Table
+from curta.hosts.store import KeyValueTable, StoreConnection
 from curta.hosts.tcp import TCP, connected
 
 Address = tuple[str, int]
-MakeEngine = Callable[[Store, Presence], ProcessEngine]
+MakeEngine = Callable[[StoreConnection, Presence], ProcessEngine]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Processes:
     """
 
     service: Service | None
-    client: Client
+    client: StoreClient
 
     def close(self) -> None:
         """Wait until all close, and be the only process again."""
@@ -46,7 +46,7 @@ class OnlyProcess(Processes):
 
     def __init__(self) -> None:
         self.service: None = None
-        self.client: Client = Client(Table().answer, 0, 1)
+        self.client: StoreClient = StoreClient(KeyValueTable().answer, 0, 1)
 
 
 class SeveralProcesses(Processes):
@@ -68,8 +68,8 @@ class SeveralProcesses(Processes):
             self.service = Service(*address)
             address = address[0], self.service.address[1]
         address = agree(address)
-        self._store = Store(address, limits.initialization)
-        self.client: Client = Client(self._store.ask, index, count)
+        self._store = StoreConnection(address, limits.initialization)
+        self.client: StoreClient = StoreClient(self._store.ask, index, count)
         self.presence: Presence = Presence(self._store, index, limits.heartbeat)
         self._endings = Endings(self._end)
         self.engine: ProcessEngine = make_engine(self._store, self.presence)
@@ -108,7 +108,7 @@ def over_tcp(
 ) -> SeveralProcesses:
     """Processes that need nothing but Python; process 0 is reached at the address."""
 
-    def make(store: Store, presence: Presence) -> TCP:
+    def make(store: StoreConnection, presence: Presence) -> TCP:
         return TCP(
             index, connected(store, index, count, limits.initialization), presence
         )

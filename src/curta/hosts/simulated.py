@@ -23,7 +23,7 @@ from curta._base.once import Lock, once
 from curta._base.signals import await_event
 from curta._settings.options import overrides_here, overriding
 from curta.config import config
-from curta.hosts.collectives import Call, Collectives
+from curta.hosts.collectives import CollectiveCall, Collectives
 from curta.hosts.engine import current, set_thread_engine
 from curta.hosts.failures import HostsError
 from curta.hosts.folding import fold
@@ -36,7 +36,7 @@ Combine = Callable[[list[Any]], Sequence[Any]]
 class _Meeting:
     """A collective that some of its hosts have come to."""
 
-    def __init__(self, call: Call, lock: Any) -> None:
+    def __init__(self, call: CollectiveCall, lock: Any) -> None:
         self.call = call
         self.values: dict[int, Any] = {}
         self.results: dict[int, Any] | None = None
@@ -57,7 +57,9 @@ class _Run:
         self._meetings: dict[tuple[tuple[int, ...], int], _Meeting] = {}
         self._calls: dict[tuple[int, tuple[int, ...]], int] = {}
 
-    def meet(self, host: int, call: Call, value: Any, combine: Combine) -> Any:
+    def meet(
+        self, host: int, call: CollectiveCall, value: Any, combine: Combine
+    ) -> Any:
         """What `combine` gives this host of the values of all members."""
         with self.lock:
             self._raise_if_failed()
@@ -82,7 +84,7 @@ class _Run:
             assert meeting.results is not None
             return meeting.results.pop(host)
 
-    def _meeting(self, host: int, call: Call) -> tuple[_Meeting, Any]:
+    def _meeting(self, host: int, call: CollectiveCall) -> tuple[_Meeting, Any]:
         number = self._calls.get((host, call.members), 0)
         self._calls[host, call.members] = number + 1
         key = call.members, number
@@ -158,25 +160,27 @@ class Simulated(Collectives):
         self._run = run
         self.started = Late()
 
-    def _meet(self, call: Call, value: Any, combine: Combine) -> Any:
+    def _meet(self, call: CollectiveCall, value: Any, combine: Combine) -> Any:
         return self._run.meet(self.index, call, value, combine)
 
-    def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
+    def _reduce(self, call: CollectiveCall, kind: str, x: NDArray) -> NDArray:
         return self._meet(call, x, lambda xs: _copies(fold(kind, xs), len(xs)))
 
-    def _gather(self, call: Call, x: NDArray) -> NDArray:
+    def _gather(self, call: CollectiveCall, x: NDArray) -> NDArray:
         return self._meet(call, x, lambda xs: _copies(np.stack(xs), len(xs)))
 
-    def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
+    def _reduce_scatter(
+        self, call: CollectiveCall, kind: str, parts: NDArray
+    ) -> NDArray:
         return self._meet(
             call, parts, lambda xs: [fold(kind, column) for column in zip(*xs)]
         )
 
-    def _exchange(self, call: Call, parts: NDArray) -> NDArray:
+    def _exchange(self, call: CollectiveCall, parts: NDArray) -> NDArray:
         return self._meet(call, parts, lambda xs: list(map(np.stack, zip(*xs))))
 
     def _permute(
-        self, call: Call, to: tuple[int, ...], source: int | None, x: NDArray
+        self, call: CollectiveCall, to: tuple[int, ...], source: int | None, x: NDArray
     ) -> NDArray | None:
         def move(sent: list[tuple[int | None, NDArray]]) -> list[NDArray | None]:
             return [None if s is None else sent[s][1].copy() for s, _ in sent]

@@ -17,7 +17,7 @@ from curta.errors import JaxRuntimeError
 from curta.hosts import wire
 
 
-class Table:
+class KeyValueTable:
     """Keys and values, and threads that wait for them."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class Server:
     """Serves a table; `address` is where."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        self.table: Table = Table()
+        self.table: KeyValueTable = KeyValueTable()
         self._server = _TCPServer((host, port), _Handler)
         self._server.owner = self
         name, at = self._server.server_address[:2]
@@ -182,7 +182,7 @@ class Server:
         self._thread.join()
 
 
-class Store:
+class StoreConnection:
     """A connection to a server: one for each thread, as a `get` may wait for long.
 
     Raises JaxRuntimeError: UNAVAILABLE if the server cannot be reached in time.

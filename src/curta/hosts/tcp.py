@@ -21,12 +21,12 @@ import numpy as np
 from curta.config import config
 from curta.hosts import wire
 from curta.hosts.by_exchange import ByExchange, words
-from curta.hosts.collectives import Call
+from curta.hosts.collectives import CollectiveCall
 from curta.hosts.failures import HostsError
 from curta.hosts.patience import Patience
 from curta.hosts.presence import Presence
 from curta.hosts.started import InThread
-from curta.hosts.store import Store
+from curta.hosts.store import StoreConnection
 
 NDArray = np.ndarray[Any, Any]
 _HEAD = struct.Struct("!IQ")  # lengths of the label and of the array
@@ -42,7 +42,7 @@ class TCP(ByExchange):
         self._peers = peers
         self._presence = presence
         self._sent: dict[tuple[int, ...], int] = {}  # messages among members
-        self._waits: tuple[Call, float] | None = None
+        self._waits: tuple[CollectiveCall, float] | None = None
         self._patience = Patience(index, presence.states)
         self._failure: HostsError | None = None
         self._in_thread = self.started = InThread(self, self._give_up)
@@ -61,7 +61,10 @@ class TCP(ByExchange):
         """The others are told, and find the connections closed."""
 
     def _swap(
-        self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
+        self,
+        call: CollectiveCall,
+        sends: Mapping[int, NDArray],
+        receives: Mapping[int, NDArray],
     ) -> None:
         def swap() -> None:
             self._in_thread.drain()
@@ -85,7 +88,10 @@ class TCP(ByExchange):
             self._failure = HostsError("an earlier program ended in a collective")
 
     def _swap_now(
-        self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
+        self,
+        call: CollectiveCall,
+        sends: Mapping[int, NDArray],
+        receives: Mapping[int, NDArray],
     ) -> None:
         self._raise_failure()
         self._waits = call, time.monotonic()
@@ -103,7 +109,10 @@ class TCP(ByExchange):
             raise HostsError(f"{self._failure}") from self._failure
 
     def _swap_all(
-        self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
+        self,
+        call: CollectiveCall,
+        sends: Mapping[int, NDArray],
+        receives: Mapping[int, NDArray],
     ) -> None:
         label = self._label(call)
         streams = [
@@ -121,14 +130,14 @@ class TCP(ByExchange):
                     selector.register(stream.socket, events, stream)
             self._finish(call, selector)
 
-    def _label(self, call: Call) -> bytes:
+    def _label(self, call: CollectiveCall) -> bytes:
         """What is equal on all members, then after a line break what only they know."""
         number = self._sent[call.members] = self._sent.get(call.members, 0) + 1
         program = f" of {self._program}" if self._program else ""
         line = f", at {call.line}" if call.line else ""
         return f"{call.key}, message {number}{program}\n{line}".encode()
 
-    def _finish(self, call: Call, selector: selectors.BaseSelector) -> None:
+    def _finish(self, call: CollectiveCall, selector: selectors.BaseSelector) -> None:
         """Go on with all streams until they are done."""
         limit = config.curta_hosts_timeout
         end = time.monotonic() + limit
@@ -154,7 +163,7 @@ class TCP(ByExchange):
                 keys = selector.get_map().values()
                 self._too_late(call, limit, sorted(k.data.host for k in keys))
 
-    def _lost(self, call: Call, host: int) -> NoReturn:
+    def _lost(self, call: CollectiveCall, host: int) -> NoReturn:
         left = f"process {host} has ended" if host in self._presence.left else None
         reason = left or self._presence.reason(1.0) or f"process {host} is gone"
         raise HostsError(f"{reason}, while host {self.index} was in {call}") from None
@@ -165,7 +174,9 @@ class TCP(ByExchange):
             f" {host} {other.theirs}"
         ) from None
 
-    def _too_late(self, call: Call, limit: float, hosts: list[int]) -> NoReturn:
+    def _too_late(
+        self, call: CollectiveCall, limit: float, hosts: list[int]
+    ) -> NoReturn:
         raise HostsError(
             f"time-out after {limit:g} s: host {self.index} waits in {call} for"
             f" {', '.join(map(str, hosts))}: {self._presence.states(hosts)}"
@@ -259,7 +270,7 @@ class _Stream:
 
 
 def connected(
-    store: Store, index: int, count: int, seconds: float
+    store: StoreConnection, index: int, count: int, seconds: float
 ) -> dict[int, socket.socket]:
     """Connections to all other processes, which do the same."""
     # Where this process is reached is where it reaches process 0 from.

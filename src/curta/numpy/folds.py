@@ -28,7 +28,7 @@ from curta.numpy.promotion import cast, cast_as_asked
 from curta.numpy.selection import select_where
 
 
-class Fold(NamedTuple):
+class ReductionSpec(NamedTuple):
     """A reduction: its op, its initial value, its dtypes."""
 
     name: str
@@ -41,7 +41,7 @@ class Fold(NamedTuple):
 
 
 def fold_axes(
-    fold: Fold,
+    fold: ReductionSpec,
     a: Any,
     *,
     axis: Axis = None,
@@ -84,7 +84,7 @@ def fold_axes(
     return result if result.dtype == dtype else cast(result, dtype)
 
 
-def _over_names(fold: Fold, x: Any, names: tuple[str, ...]) -> Any:
+def _over_names(fold: ReductionSpec, x: Any, names: tuple[str, ...]) -> Any:
     if fold.over_names is None:
         raise NotImplementedError(
             f"Named reductions not implemented for jnp.{fold.name}()"
@@ -115,7 +115,9 @@ def _require_elements(
         )
 
 
-def _dtypes(fold: Fold, own: Any, wanted: Any, promote: bool) -> tuple[Any, Any]:
+def _dtypes(
+    fold: ReductionSpec, own: Any, wanted: Any, promote: bool
+) -> tuple[Any, Any]:
     """The dtype of the result, and the one to compute in."""
     if wanted is not None:
         dtype = user_dtype(wanted, fold.name)

@@ -26,7 +26,7 @@ from curta.numpy.constructors import asarray
 from curta.numpy.sized_slices import Slice
 
 
-class Kind(enum.Enum):
+class EntryKind(enum.Enum):
     """The kinds of index entries."""
 
     NEW = "new"  # None: a new dim of size 1
@@ -39,10 +39,10 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """One entry of an index, and the dims of the array that it uses up."""
 
-    kind: Kind
+    kind: EntryKind
     value: Any
     axes: tuple[int, ...]
 
@@ -52,7 +52,7 @@ def is_known_integer(x: Any) -> bool:
     return isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_))
 
 
-def parse(index: Any, shape: tuple[int, ...]) -> list[Entry]:
+def parse(index: Any, shape: tuple[int, ...]) -> list[IndexEntry]:
     """The entries of an index into an array of `shape`.
 
     Raises TypeError or IndexError for what cannot be an index.
@@ -60,18 +60,18 @@ def parse(index: Any, shape: tuple[int, ...]) -> list[Entry]:
     items = [_as_array(x) for x in _as_tuple(index)]
     kinds = [_kind(x) for x in items]
     used = [_dims_used(kind, x) for kind, x in zip(kinds, items)]
-    if kinds.count(Kind.ELLIPSIS) > 1:
+    if kinds.count(EntryKind.ELLIPSIS) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if sum(used) > len(shape):
         raise IndexError(
             f"Too many indices: array is {len(shape)}-dimensional, but"
             f" {sum(used)} were indexed"
         )
-    if Kind.ELLIPSIS in kinds:
-        used[kinds.index(Kind.ELLIPSIS)] = len(shape) - sum(used)
+    if EntryKind.ELLIPSIS in kinds:
+        used[kinds.index(EntryKind.ELLIPSIS)] = len(shape) - sum(used)
     entries, axis = [], 0
     for kind, value, count in zip(kinds, items, used):
-        entries.append(Entry(kind, value, tuple(range(axis, axis + count))))
+        entries.append(IndexEntry(kind, value, tuple(range(axis, axis + count))))
         axis += count
     return entries
 
@@ -102,17 +102,17 @@ def _is_nested(x: Any) -> bool:
     return isinstance(x, (Sequence, slice)) or x is Ellipsis or x is None
 
 
-def _kind(x: Any) -> Kind:
+def _kind(x: Any) -> EntryKind:
     if x is None:
-        return Kind.NEW
+        return EntryKind.NEW
     if x is Ellipsis:
-        return Kind.ELLIPSIS
+        return EntryKind.ELLIPSIS
     if isinstance(x, slice):
-        return Kind.SLICE
+        return EntryKind.SLICE
     if isinstance(x, Slice):
-        return Kind.WINDOW
+        return EntryKind.WINDOW
     if is_known_integer(x):
-        return Kind.INTEGER
+        return EntryKind.INTEGER
     if isinstance(x, str):
         raise TypeError(f"String indexing is not supported; got idx={x!r}")
     if is_array_like(x):
@@ -123,48 +123,54 @@ def _kind(x: Any) -> Kind:
     )
 
 
-def _kind_of_dtype(dtype: Any) -> Kind:
+def _kind_of_dtype(dtype: Any) -> EntryKind:
     if dtypes.issubdtype(dtype, np.bool_):
-        return Kind.BOOLEAN
+        return EntryKind.BOOLEAN
     if dtypes.issubdtype(dtype, np.integer):
-        return Kind.ARRAY
+        return EntryKind.ARRAY
     name = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
     raise TypeError(
         f"Indexer must have integer or boolean type, got indexer with type {name}"
     )
 
 
-def _dims_used(kind: Kind, x: Any) -> int:
-    if kind in (Kind.NEW, Kind.ELLIPSIS):
+def _dims_used(kind: EntryKind, x: Any) -> int:
+    if kind in (EntryKind.NEW, EntryKind.ELLIPSIS):
         return 0
-    return np.ndim(x) if kind is Kind.BOOLEAN else 1
+    return np.ndim(x) if kind is EntryKind.BOOLEAN else 1
 
 
 # ---- rewriting lists of entries
 
 
-def expand_ellipsis(entries: Sequence[Entry], ndim: int) -> list[Entry]:
+def expand_ellipsis(entries: Sequence[IndexEntry], ndim: int) -> list[IndexEntry]:
     """The entries with a full slice for every dim of the ellipsis, or left over."""
-    out: list[Entry] = []
+    out: list[IndexEntry] = []
     for entry in entries:
-        if entry.kind is Kind.ELLIPSIS:
-            out += [Entry(Kind.SLICE, slice(None), (axis,)) for axis in entry.axes]
+        if entry.kind is EntryKind.ELLIPSIS:
+            out += [
+                IndexEntry(EntryKind.SLICE, slice(None), (axis,)) for axis in entry.axes
+            ]
         else:
             out.append(entry)
     used = sum(len(entry.axes) for entry in entries)
-    out += [Entry(Kind.SLICE, slice(None), (axis,)) for axis in range(used, ndim)]
+    out += [
+        IndexEntry(EntryKind.SLICE, slice(None), (axis,)) for axis in range(used, ndim)
+    ]
     return out
 
 
-def expand_masks(entries: Sequence[Entry], shape: tuple[int, ...]) -> list[Entry]:
+def expand_masks(
+    entries: Sequence[IndexEntry], shape: tuple[int, ...]
+) -> list[IndexEntry]:
     """The entries with masks replaced by the integer arrays of where they hold.
 
     Raises NonConcreteBooleanIndexError for a traced mask: the result would have no
     shape known in advance.
     """
-    out: list[Entry] = []
+    out: list[IndexEntry] = []
     for position, entry in enumerate(entries):
-        if entry.kind is not Kind.BOOLEAN:
+        if entry.kind is not EntryKind.BOOLEAN:
             out.append(entry)
             continue
         mask = entry.value
@@ -174,7 +180,7 @@ def expand_masks(entries: Sequence[Entry], shape: tuple[int, ...]) -> list[Entry
                 raise NonConcreteBooleanIndexError(entry.value.aval.str_short())
         mask = np.asarray(mask)
         if mask.ndim == 0:
-            out.append(Entry(Kind.BOOLEAN, bool(mask), ()))
+            out.append(IndexEntry(EntryKind.BOOLEAN, bool(mask), ()))
             continue
         expected = [shape[axis] for axis in entry.axes]
         if not all(d in (0, e) for d, e in zip(mask.shape, expected)):
@@ -184,32 +190,36 @@ def expand_masks(entries: Sequence[Entry], shape: tuple[int, ...]) -> list[Entry
             )
         coordinates = zip(np.nonzero(mask), entry.axes)
         out += [
-            Entry(Kind.ARRAY, coordinate, (axis,)) for coordinate, axis in coordinates
+            IndexEntry(EntryKind.ARRAY, coordinate, (axis,))
+            for coordinate, axis in coordinates
         ]
     return out
 
 
 def expand_scalar_masks(
-    entries: Sequence[Entry], shape: tuple[int, ...]
-) -> tuple[list[Entry], tuple[int, ...]]:
+    entries: Sequence[IndexEntry], shape: tuple[int, ...]
+) -> tuple[list[IndexEntry], tuple[int, ...]]:
     """`x[True]` as an index into a new dim of size 1; also the array's new shape."""
-    out: list[Entry] = []
+    out: list[IndexEntry] = []
     sizes, axis = list(shape), 0
     for position, entry in enumerate(entries):
         count = len(entry.axes)
-        if entry.kind is Kind.BOOLEAN:
+        if entry.kind is EntryKind.BOOLEAN:
             sizes.insert(position, 1)
-            entry, count = Entry(Kind.ARRAY, np.arange(int(entry.value)), ()), 1
+            entry, count = (
+                IndexEntry(EntryKind.ARRAY, np.arange(int(entry.value)), ()),
+                1,
+            )
         axes = tuple(range(axis, axis + count))
         out.append(dataclasses.replace(entry, axes=axes))
         axis += count
     return out, tuple(sizes)
 
 
-def check_slices(entries: Sequence[Entry]) -> None:
+def check_slices(entries: Sequence[IndexEntry]) -> None:
     """Raise IndexError for a slice with a traced start, stop or step."""
     for position, entry in enumerate(entries):
-        if entry.kind is Kind.SLICE:
+        if entry.kind is EntryKind.SLICE:
             part = entry.value
             if any(_is_unknown(x) for x in (part.start, part.stop, part.step)):
                 raise IndexError(
@@ -219,10 +229,12 @@ def check_slices(entries: Sequence[Entry]) -> None:
                 )
 
 
-def check_bounds(entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool) -> None:
+def check_bounds(
+    entries: Sequence[IndexEntry], shape: tuple[int, ...], wrap: bool
+) -> None:
     """Raise IndexError for a known integer that lies outside its dim."""
     for entry in entries:
-        if entry.kind is Kind.INTEGER:
+        if entry.kind is EntryKind.INTEGER:
             (axis,) = entry.axes
             i = operator.index(entry.value)
             if _outside(i, shape[axis], wrap):
@@ -236,11 +248,13 @@ def _outside(i: int, size: Any, wrap: bool) -> bool:
     return surely(lambda: i >= size or i < (-size if wrap else 0))
 
 
-def check_entries(entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool) -> None:
+def check_entries(
+    entries: Sequence[IndexEntry], shape: tuple[int, ...], wrap: bool
+) -> None:
     """With `curta_debug_index`, raise for integers that lie outside their dims."""
     if config.curta_debug_index:
         for entry in entries:
-            if entry.kind in (Kind.INTEGER, Kind.ARRAY):
+            if entry.kind in (EntryKind.INTEGER, EntryKind.ARRAY):
                 check_index(shape, entry.axes[0], entry.value, wrap)
 
 

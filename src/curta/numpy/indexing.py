@@ -30,8 +30,8 @@ from curta.lax.index_types import fitting_dtype, fitting_indices
 from curta.numpy.arguments import concrete, index_dtype
 from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import (
-    Entry,
-    Kind,
+    EntryKind,
+    IndexEntry,
     check_bounds,
     check_entries,
     check_slices,
@@ -43,7 +43,7 @@ from curta.numpy.index_parsing import (
 from curta.numpy.promotion import cast, const
 from curta.numpy.selection import broadcast_all
 
-_NEVER_STATIC = (Kind.ARRAY, Kind.BOOLEAN, Kind.WINDOW)
+_NEVER_STATIC = (EntryKind.ARRAY, EntryKind.BOOLEAN, EntryKind.WINDOW)
 _PROMISED = (None, "promise_in_bounds", lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 _CLIPPED = ("clip", lax.GatherScatterMode.CLIP)
 
@@ -130,19 +130,19 @@ class _StaticSlice:
 
 
 def _static_slice(
-    entries: Sequence[Entry], shape: tuple[int, ...], clip: bool, wrap: bool
+    entries: Sequence[IndexEntry], shape: tuple[int, ...], clip: bool, wrap: bool
 ) -> _StaticSlice | None:
     """The index as a static slice, if it is one and within bounds (or clipped)."""
     if any(entry.kind in _NEVER_STATIC for entry in entries):
         return None
     plan = _StaticSlice()
     for entry in expand_ellipsis(entries, len(shape)):
-        if entry.kind is Kind.NEW:
+        if entry.kind is EntryKind.NEW:
             _new_dim(plan.shaping, len(plan.starts))
             continue
         (axis,) = entry.axes
         size = shape[axis]
-        if entry.kind is Kind.INTEGER:
+        if entry.kind is EntryKind.INTEGER:
             i = int(entry.value)
             i += size if wrap and i < 0 else 0
             if size == 0 or not (clip or _within(i, size)):
@@ -207,18 +207,18 @@ def _moving_index(i: Any, dtype: Any) -> Any:
 
 
 def _dynamic_slice(
-    entries: Sequence[Entry], shape: tuple[int, ...]
+    entries: Sequence[IndexEntry], shape: tuple[int, ...]
 ) -> _DynamicSlice | None:
     """The index as a dynamic slice, if it has only scalars and steps of one."""
     plan = _DynamicSlice()
     for entry in expand_ellipsis(entries, len(shape)):
-        if entry.kind is Kind.NEW:
+        if entry.kind is EntryKind.NEW:
             _new_dim(plan.shaping, len(plan.starts))
             continue
-        if entry.kind is Kind.BOOLEAN or 0 in shape:
+        if entry.kind is EntryKind.BOOLEAN or 0 in shape:
             return None
         (axis,) = entry.axes
-        if entry.kind is Kind.WINDOW:
+        if entry.kind is EntryKind.WINDOW:
             if entry.value.stride != 1:
                 return None
             plan.starts.append(asarray(entry.value.start))
@@ -226,7 +226,7 @@ def _dynamic_slice(
             continue
         if np.ndim(entry.value):
             return None
-        if entry.kind is not Kind.SLICE:
+        if entry.kind is not EntryKind.SLICE:
             plan.starts.append(asarray(entry.value))
             plan.sizes.append(1)
             plan.shaping.squeeze.append(axis)
@@ -260,29 +260,31 @@ class GatherPlan:
 
 
 def plan_gather(
-    entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool
+    entries: Sequence[IndexEntry], shape: tuple[int, ...], wrap: bool
 ) -> GatherPlan:
     """The gather for entries without masks of rank 1 or more."""
     check_slices(entries)
     advanced = [
-        i for i, e in enumerate(entries) if e.kind in (Kind.ARRAY, Kind.INTEGER)
+        i
+        for i, e in enumerate(entries)
+        if e.kind in (EntryKind.ARRAY, EntryKind.INTEGER)
     ]
     contiguous = all(b - a == 1 for a, b in zip(advanced, advanced[1:]))
     entries = expand_ellipsis(entries, len(shape))
-    mask_dims = tuple(i for i, e in enumerate(entries) if e.kind is Kind.BOOLEAN)
+    mask_dims = tuple(i for i, e in enumerate(entries) if e.kind is EntryKind.BOOLEAN)
     entries, shape = expand_scalar_masks(entries, shape)
     if wrap:
         entries = [_wrapped(entry, shape) for entry in entries]
     return _GatherPlanner(entries, shape, contiguous).plan(mask_dims)
 
 
-def _wrapped(entry: Entry, shape: tuple[int, ...]) -> Entry:
+def _wrapped(entry: IndexEntry, shape: tuple[int, ...]) -> IndexEntry:
     """The entry with negative indices counted from the end."""
     i = entry.value
-    if entry.kind is Kind.INTEGER:
+    if entry.kind is EntryKind.INTEGER:
         (axis,) = entry.axes
         i = i + shape[axis] if i < 0 else i
-    elif entry.kind is Kind.ARRAY:
+    elif entry.kind is EntryKind.ARRAY:
         (axis,) = entry.axes
         i = i if isinstance(i, np.ndarray) else asarray(i)
         if not dtypes.issubdtype(i.dtype, np.unsignedinteger):
@@ -306,7 +308,7 @@ class _GatherPlanner:
     """Walks over the entries and collects the parts of a gather."""
 
     def __init__(
-        self, entries: Sequence[Entry], shape: tuple[int, ...], contiguous: bool
+        self, entries: Sequence[IndexEntry], shape: tuple[int, ...], contiguous: bool
     ):
         self.entries = entries
         self.shape = shape
@@ -323,8 +325,8 @@ class _GatherPlanner:
         self.axis = 0  # of the array
         self.out_dim = 0  # of the result, with its new dims
         self.gathered_dim = 0  # of the result, without
-        arrays = (Kind.ARRAY, Kind.INTEGER)
-        fancy = any(e.kind is Kind.ARRAY and np.ndim(e.value) for e in entries)
+        arrays = (EntryKind.ARRAY, EntryKind.INTEGER)
+        fancy = any(e.kind is EntryKind.ARRAY and np.ndim(e.value) for e in entries)
         self.advanced = [i for i, e in enumerate(entries) if fancy and e.kind in arrays]
         # NumPy's rule: the dims of the indices stand where the indices do if these
         # are next to each other, and else in front.
@@ -337,15 +339,15 @@ class _GatherPlanner:
             if position in self.advanced:
                 self.axis += 1
                 self.slice_sizes.append(1)
-            elif entry.kind is Kind.NEW:
+            elif entry.kind is EntryKind.NEW:
                 self.slice_shape.append(1)
                 self.new_dims.append(self.out_dim)
                 self.out_dim += 1
-            elif entry.kind is Kind.SLICE:
+            elif entry.kind is EntryKind.SLICE:
                 size = self.shape[self.axis]
                 start, stop, step = slice_bounds(entry.value, size)
                 self._slice(start, range_length(start, stop, step), step)
-            elif entry.kind is Kind.WINDOW:
+            elif entry.kind is EntryKind.WINDOW:
                 window = entry.value
                 self._slice(window.start, window.size, window.stride)
             else:

@@ -25,7 +25,7 @@ from curta.numpy.arguments import (
     refuse_out,
     static_axes,
 )
-from curta.numpy.folds import Fold, fold_axes
+from curta.numpy.folds import ReductionSpec, fold_axes
 from curta.numpy.promotion import cast, const
 
 
@@ -49,16 +49,16 @@ def _mul(x: Any, y: Any) -> Any:
     return lax.bitwise_and(x, y) if y.dtype == np.bool_ else lax.mul(x, y)
 
 
-_SUM = Fold("sum", _reduce_sum, _add, 0, widens=True, over_names=lax.psum)
-_PROD = Fold("prod", _reduce_prod, _mul, 1, widens=True)
-MAX = Fold(
+_SUM = ReductionSpec("sum", _reduce_sum, _add, 0, widens=True, over_names=lax.psum)
+_PROD = ReductionSpec("prod", _reduce_prod, _mul, 1, widens=True)
+MAX = ReductionSpec(
     "max", lax.reduce_max, lax.max, -math.inf, has_identity=False, over_names=lax.pmax
 )
-MIN = Fold(
+MIN = ReductionSpec(
     "min", lax.reduce_min, lax.min, math.inf, has_identity=False, over_names=lax.pmin
 )
-_ALL = Fold("all", lax.reduce_and, lax.bitwise_and, True)
-_ANY = Fold("any", lax.reduce_or, lax.bitwise_or, False)
+_ALL = ReductionSpec("all", lax.reduce_and, lax.bitwise_and, True)
+_ANY = ReductionSpec("any", lax.reduce_or, lax.bitwise_or, False)
 
 
 @inlined_jit(static_argnames=("axis", "dtype", "out", "keepdims", "promote_integers"))
@@ -359,7 +359,7 @@ def any(
 
 
 def _logical_fold(
-    fold: Fold, a: Any, axis: Axis, out: None, keepdims: bool, where: Any
+    fold: ReductionSpec, a: Any, axis: Axis, out: None, keepdims: bool, where: Any
 ) -> Any:
     refuse_out(fold.name, out)
     a = ensure_operand(fold.name, a)

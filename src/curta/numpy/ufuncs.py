@@ -11,7 +11,7 @@ from curta import dtypes, lax
 from curta.numpy import arithmetic, bitwise, extrema, log_sums, logic
 from curta.numpy.arguments import ensure_arraylike, is_complex, static_axes
 from curta.numpy.cumulative import cumprod, cumsum
-from curta.numpy.folds import Fold, fold_axes, reduction_axes
+from curta.numpy.folds import ReductionSpec, fold_axes, reduction_axes
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.promotion import cast, promote_dtypes_inexact
 from curta.numpy.reductions import MAX, MIN, max, prod, sum
@@ -19,7 +19,7 @@ from curta.numpy.ufunc import ufunc
 
 
 def _folding(
-    fold: Fold, prepare: Callable[[Any], Any] | None = None
+    fold: ReductionSpec, prepare: Callable[[Any], Any] | None = None
 ) -> Callable[..., Any]:
     """`ufunc.reduce` by one of the reduction ops."""
 
@@ -102,9 +102,9 @@ def _binary(function: Callable[..., Any], identity: Any, **own: Any) -> ufunc:
     return ufunc(function, 2, 1, identity=identity, call=function, **own)
 
 
-_AND = Fold("reduce_and", lax.reduce_and, lax.bitwise_and, -1)
-_OR = Fold("reduce_or", lax.reduce_or, lax.bitwise_or, 0)
-_XOR = Fold("reduce_xor", lax.reduce_xor, lax.bitwise_xor, 0)
+_AND = ReductionSpec("reduce_and", lax.reduce_and, lax.bitwise_and, -1)
+_OR = ReductionSpec("reduce_or", lax.reduce_or, lax.bitwise_or, 0)
+_XOR = ReductionSpec("reduce_xor", lax.reduce_xor, lax.bitwise_xor, 0)
 _ALL = _AND._replace(start=1)
 
 negative: ufunc = ufunc(arithmetic.negative, 1, 1, call=arithmetic.negative)

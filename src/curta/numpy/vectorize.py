@@ -65,13 +65,13 @@ def vectorize(
 
     @wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(excluded, signature)
+        call = _VectorizedCall(excluded, signature)
         return call.run(pyfunc, args, kwargs)
 
     return wrapped
 
 
-class _Call:
+class _VectorizedCall:
     """One call of a vectorized function."""
 
     def __init__(self, excluded: Collection[int | str], signature: str | None):

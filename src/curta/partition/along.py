@@ -14,11 +14,11 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.op import Op
 from curta.partition.host_mesh import HostMesh, Split
-from curta.partition.part import Fit, Part
+from curta.partition.part import Fit, HostPart
 from curta.primitives.relation import Factors
 
 Axes = tuple[Any, ...]
-Parts = Sequence[Part]
+Parts = Sequence[HostPart]
 Splits = Sequence[Split]
 
 
@@ -38,7 +38,7 @@ class Partitioning(Protocol):
         args: Parts,
         outs: Splits | None = None,
         hints: Splits = (),
-    ) -> list[Part]:
+    ) -> list[HostPart]:
         """Apply the jaxpr's ops to the parts of one host."""
 
     def axes_of_factors(
@@ -67,17 +67,17 @@ class Partitioning(Protocol):
     ) -> Sequence[Any]:
         """The op on the values of one host."""
 
-    def folded(self, part: Part, kind: str, axes: Axes, wanted: Split) -> Part:
+    def folded(self, part: HostPart, kind: str, axes: Axes, wanted: Split) -> HostPart:
         """The fold over the parts of hosts along `axes`; of each its own, if wanted."""
 
-    def refined(self, part: Part, wanted: Split) -> Part:
+    def refined(self, part: HostPart, wanted: Split) -> HostPart:
         """The part, cut further where that is wanted and costs nothing."""
 
 
 @functools.singledispatch
 def along_cut(
     op: Op, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """The results of an eqn on one host; None where no dim that matters is cut.
 
     Then the op is taken as others are, with those dims whole.

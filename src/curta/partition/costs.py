@@ -31,7 +31,7 @@ _COLLECTIVES = {
 }
 
 
-class Collective(NamedTuple):
+class CollectiveCost(NamedTuple):
     """A collective of a program: its kind, the bytes sent by a host, its source line.
 
     `nbytes` leave each host at each of `count` times. `line` is the user's.
@@ -53,10 +53,10 @@ class Collective(NamedTuple):
         )
 
 
-class Traffic(NamedTuple):
+class ProgramTraffic(NamedTuple):
     """The collectives of one run of a program of one host."""
 
-    collectives: tuple[Collective, ...]
+    collectives: tuple[CollectiveCost, ...]
 
     @property
     def nbytes(self) -> Counter[str]:
@@ -104,16 +104,16 @@ class Traffic(NamedTuple):
         return "\n".join([f"{self.total:,} bytes leave each host", *map(str, largest)])
 
 
-def traffic_of(closed: ClosedJaxpr) -> Traffic:
+def traffic_of(closed: ClosedJaxpr) -> ProgramTraffic:
     """The traffic of one run of a program of one host.
 
     A `scan` counts for all iterations, a `while` for one, a `cond` by the branch that
     sends most.
     """
-    return Traffic(tuple(_collectives(closed.jaxpr)))
+    return ProgramTraffic(tuple(_collectives(closed.jaxpr)))
 
 
-def _collectives(jaxpr: Jaxpr) -> Iterator[Collective]:
+def _collectives(jaxpr: Jaxpr) -> Iterator[CollectiveCost]:
     for eqn in jaxpr.eqns:
         op = eqn.op
         if isinstance(op, HostCollective) and not isinstance(op, HostIndex):
@@ -122,7 +122,7 @@ def _collectives(jaxpr: Jaxpr) -> Iterator[Collective]:
             size = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.invars)
             sent = leaving(name, size, members) * _receivers(op)
             line = str(eqn.source_info)
-            yield Collective(name, op.group.axes, members, sent, 1, line)
+            yield CollectiveCost(name, op.group.axes, members, sent, 1, line)
             continue
         inner = [[*_collectives(j)] for j in jaxprs_of(op)]
         if isinstance(op, Cond):

@@ -8,7 +8,7 @@ from typing import Any
 from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.partition.host_mesh import HostMesh
-from curta.partition.part import Fit, Part, equal, with_dim
+from curta.partition.part import Fit, HostPart, equal, with_dim
 from curta.partition.windows import Window, filled, gathered, moved_rows
 from curta.primitives.dot import DotGeneral
 from curta.primitives.families import Reduction
@@ -16,7 +16,7 @@ from curta.primitives.monoids import MONOIDS
 from curta.primitives.relation import Factors
 from curta.primitives.structure import exact_scalar
 
-Parts = Sequence[Part]
+Parts = Sequence[HostPart]
 
 
 def common_fits(
@@ -25,7 +25,7 @@ def common_fits(
     parts: Parts,
     hosts: HostMesh,
     given: Mapping[int, tuple[Any, ...]] | None = None,
-) -> tuple[list[Part], dict[int, Fit]]:
+) -> tuple[list[HostPart], dict[int, Fit]]:
     """For each factor of which an operand has a window, the rows that all are to have.
 
     The dims for which there are none are made equal parts, or whole. Factors whose

@@ -20,7 +20,7 @@ from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.host_mesh import split_of
 from curta.partition.local_ops import local_op
 from curta.partition.own_rows import first_row
-from curta.partition.part import Part, resharded, settled
+from curta.partition.part import HostPart, resharded, settled
 from curta.partition.updates import read_at, updated_at, written_at
 from curta.partition.windows import (
     below,
@@ -70,8 +70,8 @@ def _scalar_inside(start: Any, last: int) -> Any:
 
 
 def _joined_bits(
-    partitioner: Partitioning, part: Part, axes: tuple[Any, ...], wanted: Any
-) -> Part:
+    partitioner: Partitioning, part: HostPart, axes: tuple[Any, ...], wanted: Any
+) -> HostPart:
     """The sum over hosts of bits of which all but one have zeros."""
     aval = typeof(part.value)
     if aval.dtype.kind in "biu":
@@ -95,7 +95,7 @@ def _has_bits(aval: ShapedArray) -> bool:
 @along_cut.register
 def _gather(
     op: Gather, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """Rows of a table that is cut, where fewer are read than the table has."""
     hosts, numbers = partitioner.hosts, op.dimension_numbers
     parts = [settled(part, hosts) for part in parts]
@@ -140,7 +140,7 @@ def _gather(
             BroadcastInDim(shape, batch)(outside), rest, BroadcastInDim(shape, ())(fill)
         )
     x = select_n(BroadcastInDim(shape, batch)(here), rest, x)
-    part = _joined_bits(partitioner, Part(x, splits[2]), axes, wanted[0])
+    part = _joined_bits(partitioner, HostPart(x, splits[2]), axes, wanted[0])
     return [partitioner.refined(part, wanted[0])]
 
 
@@ -201,7 +201,7 @@ def _moved_inside(op: Scattering, indices: Any, shape: Any, updates: Any) -> Any
 @along_cut.register
 def _scatter(
     op: Scattering, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """Rows written of a table that is cut; one window at a known start is simpler."""
     known = written_at(op, partitioner, eqn, parts, wanted)
     if known is not None:
@@ -233,13 +233,15 @@ def _scatter(
     at = sub(at, _everywhere(first_row(group, rows), at))
     indices = _with_component(indices, component, at)
     local = dataclasses.replace(op, mode=FILL_OR_DROP)
-    return [partitioner.refined(Part(local(x, indices, updates), splits[0]), wanted[0])]
+    return [
+        partitioner.refined(HostPart(local(x, indices, updates), splits[0]), wanted[0])
+    ]
 
 
 @along_cut.register
 def _dynamic_slice(
     op: DynamicSlice, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """A few rows, that are on a host or two."""
     known = read_at(op, partitioner, eqn, parts, wanted)
     if known is not None:
@@ -271,7 +273,7 @@ def _dynamic_slice(
     here = between(numbers, 0, rows)
     x = chosen(here, d, x, exact_scalar(0, typeof(x).dtype))
     split = (*part.split[:d], (), *part.split[d + 1 :])
-    result = _joined_bits(partitioner, Part(x, split), axes, wanted[0])
+    result = _joined_bits(partitioner, HostPart(x, split), axes, wanted[0])
     return [partitioner.refined(result, wanted[0])]
 
 
@@ -282,7 +284,7 @@ def _dynamic_update(
     eqn: Eqn,
     parts: Parts,
     wanted: Splits,
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """Each host writes the rows of the update that it has."""
     known = updated_at(op, partitioner, eqn, parts, wanted)
     if known is not None:
@@ -310,4 +312,4 @@ def _dynamic_update(
     numbers = Iota(_INT32, (rows,), 0)()
     numbers = add(numbers, _everywhere(offset, numbers))
     new = chosen(between(numbers, 0, sizes[d]), d, update, before)
-    return [Part(op(x, new, *starts), part.split)]
+    return [HostPart(op(x, new, *starts), part.split)]

@@ -12,7 +12,7 @@ from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.host_mesh import HostMesh
 from curta.partition.own_rows import first_row
-from curta.partition.part import Part, settled, with_dim
+from curta.partition.part import HostPart, settled, with_dim
 from curta.partition.windows import (
     Window,
     dynamic_rows,
@@ -33,7 +33,7 @@ from curta.primitives.structure import BroadcastInDim, exact_scalar
 Axes = tuple[Any, ...]
 
 
-def _first_rows(part: Part, dim: int, hosts: HostMesh) -> Part | None:
+def _first_rows(part: HostPart, dim: int, hosts: HostMesh) -> HostPart | None:
     """A part whose rows of a dim are each on one host, from the first host on."""
     part = settled(part, hosts, but=dim)
     window, axes = part.window(dim, hosts), part.split[dim]
@@ -48,7 +48,7 @@ def _first_rows(part: Part, dim: int, hosts: HostMesh) -> Part | None:
 @along_cut.register
 def _cumulative(
     op: Cumulative, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """The running fold of each part, and before it the fold of the parts in front."""
     dim, hosts = op.axis, partitioner.hosts
     if not parts[0].split[dim] or eqn.invars[0].aval.dtype.kind == "V":
@@ -84,7 +84,7 @@ def _cumulative(
 @along_cut.register
 def _arg_reduction(
     op: ArgReduction, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """The extremum of each part and its index, then that of these."""
     (dim,), hosts = op.axes, partitioner.hosts
     if not parts[0].split[dim]:
@@ -104,7 +104,7 @@ def _arg_reduction(
     winner = expand_dims(op(best), (dim,))
     result = Squeeze((dim,))(take_along(index, winner, dim))
     split = tuple(axes for d, axes in enumerate(part.split) if d != dim)
-    return [partitioner.refined(Part(result, split), wanted[0])]
+    return [partitioner.refined(HostPart(result, split), wanted[0])]
 
 
 def _numbered(index: Any, every: int, group: Any) -> Any:
@@ -118,7 +118,7 @@ def _numbered(index: Any, every: int, group: Any) -> Any:
 @along_cut.register
 def _greatest(
     op: TopK, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """The greatest of each part, then those of these."""
     hosts, aval = partitioner.hosts, eqn.invars[0].aval
     dim = op.axis % aval.ndim
@@ -137,13 +137,13 @@ def _greatest(
     split = (*part.split[:dim], (), *part.split[dim + 1 :])
     result = [best, take_along(index, winner, dim)]
     pairs = zip(result, wanted, strict=True)
-    return [partitioner.refined(Part(x, split), want) for x, want in pairs]
+    return [partitioner.refined(HostPart(x, split), want) for x, want in pairs]
 
 
 @along_cut.register
 def _rev(
     op: Rev, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """Parts are exchanged with those at the other end."""
     (part,), hosts = parts, partitioner.hosts
     cut = [d for d in op.dimensions if part.split[d]]

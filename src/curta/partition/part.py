@@ -16,7 +16,7 @@ from curta.primitives.host_collectives import HostExchange, HostGather
 from curta.primitives.indexing.dynamic import DynamicSlice
 
 
-class Part(NamedTuple):
+class HostPart(NamedTuple):
     """The host's part of a value, and how the value is split over hosts.
 
     Dims that are not shared out equally have a window; there are no `windows` if
@@ -54,7 +54,7 @@ class Fit(NamedTuple):
 
 def windowed(
     value: Any, split: Split, windows: Sequence[Window | None], hosts: HostMesh
-) -> Part:
+) -> HostPart:
     """A part some of whose dims have windows, which may be those of equal parts."""
     shape = typeof(value).shape
     result = tuple(
@@ -65,22 +65,22 @@ def windowed(
         else w
         for d, w in enumerate(windows)
     )
-    return Part(value, split, result if any(result) else ())
+    return HostPart(value, split, result if any(result) else ())
 
 
-def whole(value: Any) -> Part:
+def whole(value: Any) -> HostPart:
     """A value that every host has."""
-    return Part(value, ((),) * typeof(value).ndim)
+    return HostPart(value, ((),) * typeof(value).ndim)
 
 
 def with_dim(
-    part: Part,
+    part: HostPart,
     dim: int,
     value: Any,
     axes: tuple[Any, ...],
     hosts: HostMesh,
     window: Window | None = None,
-) -> Part:
+) -> HostPart:
     """Another part, of which one dim has been made another."""
     windows = [*part.windows] or [None] * len(part.split)
     windows[dim] = window
@@ -88,7 +88,7 @@ def with_dim(
     return windowed(value, split, windows, hosts)
 
 
-def settled(part: Part, hosts: HostMesh, but: int = -1) -> Part:
+def settled(part: HostPart, hosts: HostMesh, but: int = -1) -> HostPart:
     """The value in equal parts; whole in the dims that have none.
 
     A dim is left as it is, if one is named.
@@ -99,7 +99,7 @@ def settled(part: Part, hosts: HostMesh, but: int = -1) -> Part:
     return part
 
 
-def equal(part: Part, dim: int, hosts: HostMesh) -> tuple[Any, tuple[Any, ...]]:
+def equal(part: HostPart, dim: int, hosts: HostMesh) -> tuple[Any, tuple[Any, ...]]:
     """The value with equal parts of a dim, or the whole dim, and the axes it has."""
     axes, window = part.split[dim], part.window(dim, hosts)
     group = hosts.group(axes)
@@ -112,7 +112,7 @@ def equal(part: Part, dim: int, hosts: HostMesh) -> tuple[Any, tuple[Any, ...]]:
     return result, axes
 
 
-def resharded(part: Part, target: Split, hosts: HostMesh) -> Any:
+def resharded(part: HostPart, target: Split, hosts: HostMesh) -> Any:
     """The host's part of the value for another split.
 
     First it is cut, which is free, then axes go from one dim to another, then parts
@@ -126,7 +126,9 @@ def resharded(part: Part, target: Split, hosts: HostMesh) -> Any:
     return _moved_to(part.value, part.split, target, hosts)
 
 
-def fitted(part: Part, target: Split, fits: Mapping[int, Fit], hosts: HostMesh) -> Any:
+def fitted(
+    part: HostPart, target: Split, fits: Mapping[int, Fit], hosts: HostMesh
+) -> Any:
     """The host's part for a split some of whose dims are to have certain rows."""
     kept = {d for d, fit in fits.items() if part.split[d] == fit.axes}
     for d, window in enumerate(part.windows):

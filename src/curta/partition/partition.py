@@ -39,7 +39,7 @@ from curta.partition.host_mesh import HostMesh, Split, host_mesh, split_of
 from curta.partition.local_ops import local_iota, local_op
 from curta.partition.part import (
     Fit,
-    Part,
+    HostPart,
     fitted,
     own_slice,
     resharded,
@@ -61,7 +61,7 @@ from curta.primitives.shape import Iota
 from curta.primitives.structure import BroadcastInDim, zeros
 
 Axes = tuple[Any, ...]
-Parts = Sequence[Part]
+Parts = Sequence[HostPart]
 
 
 class LocalProgram(NamedTuple):
@@ -136,7 +136,7 @@ class Partitioner:
         result: list[Split] = []
 
         def run(*args: Any) -> list[Any]:
-            parts = [Part(x, split) for x, split in zip(args, ins, strict=True)]
+            parts = [HostPart(x, split) for x, split in zip(args, ins, strict=True)]
             results = self.jaxpr(closed, parts, outs)
             results = [settled(part, self.hosts) for part in results]
             result[:] = [part.split for part in results]
@@ -159,7 +159,7 @@ class Partitioner:
         args: Parts,
         outs: Sequence[Split] | None = None,
         hints: Sequence[Split] = (),
-    ) -> list[Part]:
+    ) -> list[HostPart]:
         """Apply the jaxpr's ops to the parts of one host.
 
         The results are split like `outs`, or, if that is None, best like `hints`.
@@ -168,9 +168,9 @@ class Partitioner:
         entries = [_entries(part.split) for part in args]
         wanted = [_entries(split) for split in outs or hints]
         known = self.propagation.environment(jaxpr, entries, wanted)
-        env: dict[Var, Part] = dict(zip(jaxpr.invars, args, strict=True))
+        env: dict[Var, HostPart] = dict(zip(jaxpr.invars, args, strict=True))
         for v, const in bound_consts(jaxpr, closed.consts).items():
-            env[v] = Part(const, ((),) * v.aval.ndim)
+            env[v] = HostPart(const, ((),) * v.aval.ndim)
         # Values that depend on constants alone are not split by propagation.
         ends = {v: s for v, s in zip(jaxpr.outvars, outs or hints) if type(v) is Var}
         self.eqns(jaxpr, env, known, ends)
@@ -178,12 +178,12 @@ class Partitioner:
         if outs is None:
             return results
         pairs = zip(results, outs, strict=True)
-        return [Part(resharded(x, split, self.hosts), split) for x, split in pairs]
+        return [HostPart(resharded(x, split, self.hosts), split) for x, split in pairs]
 
     def eqns(
         self,
         jaxpr: Jaxpr,
-        env: dict[Var, Part],
+        env: dict[Var, HostPart],
         known: Mapping[Var, Any],
         ends: Mapping[Var, Split],
     ) -> None:
@@ -210,9 +210,11 @@ class Partitioner:
         finally:
             replay.finish()
 
-    def eqn(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> Sequence[Part]:
+    def eqn(
+        self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]
+    ) -> Sequence[HostPart]:
         """The results of an eqn, split as `wanted` or coarser."""
-        result: Sequence[Part] | None = None
+        result: Sequence[HostPart] | None = None
         if eqn.outvars:
             result = updates.known_results(eqn, parts)
         if result is None:
@@ -226,7 +228,7 @@ class Partitioner:
 
     # ---- ops on elements
 
-    def mapped(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> list[Part]:
+    def mapped(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> list[HostPart]:
         """An op by its factors: each host computes its part of them."""
         avals = [v.aval for v in eqn.invars]
         outs = [v.aval for v in eqn.outvars]
@@ -373,7 +375,7 @@ class Partitioner:
             result.append(x)
         return result
 
-    def folded(self, part: Part, kind: str, axes: Axes, wanted: Split) -> Part:
+    def folded(self, part: HostPart, kind: str, axes: Axes, wanted: Split) -> HostPart:
         """The fold over the parts of hosts along `axes`; of each its own, if wanted."""
         x, split, windows = part
         if len(axes) == 1:
@@ -383,10 +385,10 @@ class Partitioner:
                     group = self.hosts.group(axes)
                     x = HostReduceScatter(group, kind, d)(x)
                     split = (*split[:d], want[: n + 1], *split[d + 1 :])
-                    return Part(x, split, windows)
-        return Part(HostReduce(self.hosts.group(axes), kind)(x), split, windows)
+                    return HostPart(x, split, windows)
+        return HostPart(HostReduce(self.hosts.group(axes), kind)(x), split, windows)
 
-    def refined(self, part: Part, wanted: Split) -> Part:
+    def refined(self, part: HostPart, wanted: Split) -> HostPart:
         """The part, cut further where that is wanted and costs nothing."""
         x, split = part.value, list(part.split)
         used = {n for axes in split for n in axes}
@@ -399,13 +401,13 @@ class Partitioner:
                     x = own_slice(x, d, (axis,), self.hosts)
                     split[d] += (axis,)
                     used.add(axis)
-        return Part(x, tuple(split), part.windows)
+        return HostPart(x, tuple(split), part.windows)
 
 
-def read(env: Mapping[Var, Part], atom: Any) -> Part:
+def read(env: Mapping[Var, HostPart], atom: Any) -> HostPart:
     """The part of a value; literals are the same everywhere."""
     if type(atom) is Literal:
-        return Part(atom.operand, ())
+        return HostPart(atom.operand, ())
     return env[atom]
 
 

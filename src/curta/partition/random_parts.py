@@ -9,7 +9,7 @@ from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.own_rows import first_row
-from curta.partition.part import Part, resharded, settled
+from curta.partition.part import HostPart, resharded, settled
 from curta.primitives.random_bits.ops import RandomBits, RandomPart, RandomSplit
 
 
@@ -17,7 +17,7 @@ from curta.primitives.random_bits.ops import RandomBits, RandomPart, RandomSplit
 @along_cut.register(RandomSplit)
 def _drawn(
     op: Any, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """Keys keep their split; each host draws its part of the numbers of a key."""
     hosts = partitioner.hosts
     keys = settled(parts[0], hosts)
@@ -35,4 +35,4 @@ def _drawn(
     starts = [first_row(hosts.group(own[d]), shape[d]) for d in dims]
     result = RandomPart(op, shape, dims)(x, *starts)
     assert typeof(result).shape[rank:] == shape
-    return [Part(result, (*front, *own))]
+    return [HostPart(result, (*front, *own))]

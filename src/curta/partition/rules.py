@@ -25,7 +25,7 @@ from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits
 from curta.partition.collectives import Terms, hoisted, in_buckets, summed_after
 from curta.partition.host_mesh import Split
-from curta.partition.part import Part, resharded, whole
+from curta.partition.part import HostPart, resharded, whole
 from curta.partition.shard_maps import on_one_host
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise import eq
@@ -41,7 +41,7 @@ _ROUNDS = 4  # maximum passes over a loop's body to a fixed point of its carry
 @functools.singledispatch
 def local_results(
     op: Op, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """The results of an eqn on one host; None if they are found by its factors.
 
     They are split as `wanted` or otherwise.
@@ -52,8 +52,8 @@ def local_results(
 @local_results.register
 def _placing(
     op: Placing, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
-    return [Part(resharded(parts[0], wanted[0], partitioner.hosts), wanted[0])]
+) -> Sequence[HostPart]:
+    return [HostPart(resharded(parts[0], wanted[0], partitioner.hosts), wanted[0])]
 
 
 @local_results.register
@@ -63,7 +63,7 @@ def _inspect(
     eqn: Eqn,
     parts: Parts,
     wanted: Splits,
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     return []  # handled where results are placed
 
 
@@ -73,14 +73,14 @@ def _inspect(
 @local_results.register
 def _call(
     op: JaxprOp, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     return partitioner.jaxpr(op.jaxpr, parts, hints=wanted)
 
 
 @local_results.register
 def _composed(
     op: Composed, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     closed = op.expansion([v.aval.unplaced() for v in eqn.invars])
     return partitioner.jaxpr(closed, parts, hints=wanted)
 
@@ -92,16 +92,16 @@ KEEP_WINDOWS = (local_results.dispatch(object), _placing, _call, _composed)
 @local_results.register
 def _remat(
     op: Remat, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     local, splits = partitioner.staged(op.jaxpr, [part.split for part in parts])
     results = op.with_jaxpr(in_buckets(local))(*[part.value for part in parts])
-    return [Part(x, split) for x, split in zip(results, splits, strict=True)]
+    return [HostPart(x, split) for x, split in zip(results, splits, strict=True)]
 
 
 @local_results.register
 def _shard_map(
     op: ShardMap, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     result = on_one_host(op, partitioner.hosts, parts, [v.aval for v in eqn.outvars])
     return _call(op, partitioner, eqn, parts, wanted) if result is None else result
 
@@ -109,7 +109,7 @@ def _shard_map(
 @local_results.register
 def _scan(
     op: Scan, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     """Arrays are whole along the dim of the iterations."""
     consts, carry, xs = op.parts(parts)
     stacked = [((), *part.split[1:]) for part in xs]
@@ -127,7 +127,9 @@ def _scan(
     values = _values(partitioner, parts, [*fixed[0], *splits, *stacked])
     results = _scanned(op, body, values)
     ys = [((), *split) for split in outs[op.num_carry :]]
-    return [Part(x, split) for x, split in zip(results, [*splits, *ys], strict=True)]
+    return [
+        HostPart(x, split) for x, split in zip(results, [*splits, *ys], strict=True)
+    ]
 
 
 def _scanned(op: Scan, body: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
@@ -162,7 +164,7 @@ def _with_hoisted(
 @local_results.register
 def _while(
     op: While, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     given = [part.split for part in parts]
     cond_consts, body_consts, splits = op.parts(given)
     splits = [*map(_finer, splits, wanted)]
@@ -180,13 +182,13 @@ def _while(
     body, consts = _with_hoisted(body, consts)
     loop = While(cond, body, len(tested), len(consts), op.masked)
     results = loop(*tested, *consts, *carry)
-    return [Part(x, split) for x, split in zip(results, splits, strict=True)]
+    return [HostPart(x, split) for x, split in zip(results, splits, strict=True)]
 
 
 @local_results.register
 def _cond(
     op: Cond, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     ins = [part.split for part in parts[1:]]
     each = [partitioner.staged(branch, ins)[1] for branch in op.branches]
     outs = [
@@ -198,7 +200,7 @@ def _cond(
     )
     values = _values(partitioner, parts, [part.split for part in parts])
     results = op.with_branches(branches)(*values)
-    return [Part(x, split) for x, split in zip(results, outs, strict=True)]
+    return [HostPart(x, split) for x, split in zip(results, outs, strict=True)]
 
 
 def _finer(split: Split, other: Split) -> Split:
@@ -217,14 +219,14 @@ def _values(partitioner: Partitioning, parts: Parts, splits: Splits) -> list[Any
 @local_results.register
 def _debugging(
     op: Debugging, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     return [whole(x) for x in _on_first(op, partitioner, parts)]
 
 
 @local_results.register
 def _io_callback(
     op: IOCallback, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     """The first host calls, and sends the others what comes of it."""
     group = partitioner.hosts.everyone
     send = HostPermute(group, tuple((0, i) for i in range(group.size)))

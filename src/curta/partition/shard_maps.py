@@ -19,7 +19,7 @@ from curta.core.partition_spec import PartitionSpec
 from curta.core.trace import typeof
 from curta.partition.host_mesh import HostMesh, Split
 from curta.partition.own_rows import first_row
-from curta.partition.part import Part, own_slice, resharded
+from curta.partition.part import HostPart, own_slice, resharded
 from curta.primitives.collective import Pmax, Pmin, Psum
 from curta.primitives.elementwise import add
 from curta.primitives.exchange import AllToAll, Ppermute, PsumScatter
@@ -37,8 +37,11 @@ _KINDS = {Psum: "sum", Pmax: "max", Pmin: "min"}
 
 
 def on_one_host(
-    op: ShardMap, hosts: HostMesh, parts: Sequence[Part], outs: Sequence[ShapedArray]
-) -> list[Part] | None:
+    op: ShardMap,
+    hosts: HostMesh,
+    parts: Sequence[HostPart],
+    outs: Sequence[ShapedArray],
+) -> list[HostPart] | None:
     """The results on one host; None if its devices do not hold one part of each."""
     sizes = hosts.local_sizes
     if [*sizes] != [*op.mesh.axis_names] or any(
@@ -55,10 +58,10 @@ def on_one_host(
     program = mapped_program(op, local, along)
     values = [resharded(part, s, hosts) for part, s in zip(parts, ins) if s is not None]
     results = run_closed(program, values)
-    return [Part(x, s) for x, s in zip(results, result) if s is not None]
+    return [HostPart(x, s) for x, s in zip(results, result) if s is not None]
 
 
-def _whole_shape(part: Part, hosts: HostMesh) -> tuple[int, ...]:
+def _whole_shape(part: HostPart, hosts: HostMesh) -> tuple[int, ...]:
     pairs = zip(typeof(part.value).shape, part.split, strict=True)
     return tuple(n * hosts.size_of(axes) for n, axes in pairs)
 

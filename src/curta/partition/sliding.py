@@ -15,7 +15,7 @@ from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.fits import common_fits, fits_of, windows_of
 from curta.partition.host_mesh import HostMesh, split_of
-from curta.partition.part import Fit, Part, fitted, windowed
+from curta.partition.part import Fit, HostPart, fitted, windowed
 from curta.partition.windows import Window, filled, moved_rows, rows_of
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.factors import factors
@@ -49,7 +49,7 @@ class _Slide(NamedTuple):
 @along_cut.register(SelectAndScatterAdd)
 def _slid(
     op: Any, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     hosts = partitioner.hosts
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     if any(0 in a.shape for a in (*avals, *outs)):
@@ -205,7 +205,7 @@ def _applied(
     eqn: Eqn,
     parts: Parts,
     wanted: Splits,
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     """The op on the rows that slides say, and what other factors say."""
     hosts = partitioner.hosts
     outs = [v.aval for v in eqn.outvars]
@@ -245,10 +245,10 @@ def _applied(
 
 def _folded(
     partitioner: Partitioning,
-    results: Sequence[Part],
+    results: Sequence[HostPart],
     folds: Sequence[tuple[str, tuple[Any, ...]]],
     wanted: Splits,
-) -> Sequence[Part]:
+) -> Sequence[HostPart]:
     for kind, along in folds:
         results = [
             partitioner.folded(part, kind, along, want)
@@ -260,7 +260,7 @@ def _folded(
 def _operand(
     op: Any,
     number: int,
-    part: Part,
+    part: HostPart,
     dims: Sequence[tuple[int, ...]],
     axes: Mapping[int, tuple[Any, ...]],
     fits: Mapping[int, Fit],

@@ -14,7 +14,7 @@ from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.fits import common_fits, fits_of, windows_of
 from curta.partition.host_mesh import HostMesh, split_of
-from curta.partition.part import Fit, Part, fitted, windowed, with_dim
+from curta.partition.part import Fit, HostPart, fitted, windowed, with_dim
 from curta.partition.windows import (
     Window,
     below,
@@ -32,7 +32,7 @@ from curta.primitives.windowed.sliding import dilated
 @along_cut.register
 def sliced(
     op: Slice, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     (part,), shape = parts, eqn.invars[0].aval.shape
     starts, limits = op.start_indices, op.limit_indices
     steps = op.strides or (1,) * len(starts)
@@ -56,8 +56,8 @@ def sliced(
 
 
 def _cut_rows(
-    part: Part, dim: int, start: int, limit: int, step: int, hosts: HostMesh
-) -> Part | None:
+    part: HostPart, dim: int, start: int, limit: int, step: int, hosts: HostMesh
+) -> HostPart | None:
     """Rows of a dim that is cut, on the hosts that have them."""
     x, axes, window = part.value, part.split[dim], part.window(dim, hosts)
     if window.every % step:
@@ -72,7 +72,7 @@ def _cut_rows(
 @along_cut.register
 def _pad(
     op: Pad, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     part, fill = parts
     config = op.padding_config
     cut = [d for d, axes in enumerate(part.split) if axes and any(config[d])]
@@ -91,8 +91,8 @@ def _pad(
 
 
 def _padded(
-    part: Part, dim: int, config: tuple[int, int, int], fill: Any, hosts: HostMesh
-) -> Part | None:
+    part: HostPart, dim: int, config: tuple[int, int, int], fill: Any, hosts: HostMesh
+) -> HostPart | None:
     """A dim that is cut with padding, for which rows at borders are sent."""
     low, high, interior = config
     step = interior + 1
@@ -118,7 +118,7 @@ def _padded(
 @along_cut.register
 def _concatenate(
     op: Concatenate, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """Each operand is brought to the rows that the largest one has."""
     hosts, d = partitioner.hosts, op.dimension
     sizes = [v.aval.shape[d] for v in eqn.invars]
@@ -156,7 +156,7 @@ def _concatenate(
     return [windowed(result, split, windows, hosts)]
 
 
-class Rows(NamedTuple):
+class JoinedRows(NamedTuple):
     """The rows that hosts have of a join."""
 
     every: int
@@ -166,7 +166,7 @@ class Rows(NamedTuple):
 
 def joined_rows(
     axes: tuple[Any, ...], window: Window, start: int, size: int, hosts: HostMesh
-) -> Rows | None:
+) -> JoinedRows | None:
     """The rows of a join of which an operand from `start` on has a window.
 
     They are equal parts if they would be many more than the operand's; None if there
@@ -176,7 +176,7 @@ def joined_rows(
     rows = max(every, size - (members - 1) * every)
     if rows <= 2 * every:
         least = min(0, size - members * every)
-        return Rows(every, min(0, max(least, window.first + start)), rows)
+        return JoinedRows(every, min(0, max(least, window.first + start)), rows)
     if size % members:
         return None
-    return Rows(size // members, 0, size // members)
+    return JoinedRows(size // members, 0, size // members)

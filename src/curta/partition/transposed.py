@@ -10,7 +10,7 @@ from curta.core.jaxpr import Eqn
 from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits, along_cut
-from curta.partition.part import Part, settled
+from curta.partition.part import HostPart, settled
 from curta.partition.windows import padded_rows, rows_of
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.fft import Fft, FftType
@@ -54,7 +54,7 @@ def elsewhere(
 @along_cut.register
 def _fft(
     op: Fft, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """A transform along one dim that is cut, and along others that are not.
 
     Those along dims that are not cut come first, but for real results; then another
@@ -96,7 +96,7 @@ def _fft(
         split[other], split[d] = split[d], ()
     if op.fft_type == FftType.IRFFT:
         x = _transform(x, rest, op.fft_type, sizes)
-    return [partitioner.refined(Part(x, tuple(split)), wanted[0])]
+    return [partitioner.refined(HostPart(x, tuple(split)), wanted[0])]
 
 
 def _transform(

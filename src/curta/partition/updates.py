@@ -17,7 +17,7 @@ from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits
 from curta.partition.fits import common_fits, fits_of, windows_of
 from curta.partition.host_mesh import HostMesh, split_of
-from curta.partition.part import Fit, Part, fitted, windowed
+from curta.partition.part import Fit, HostPart, fitted, windowed
 from curta.partition.stencils import joined_rows, sliced
 from curta.partition.windows import Window, between, padded_rows, positions
 from curta.primitives.base import Elementwise
@@ -43,7 +43,7 @@ def known_integers(parts: Parts) -> list[int] | None:
     return result
 
 
-def known_results(eqn: Eqn, parts: Parts) -> list[Part] | None:
+def known_results(eqn: Eqn, parts: Parts) -> list[HostPart] | None:
     """The results of an eqn that are a few integers, if its operands are known."""
     (out, *others) = eqn.outvars
     aval = out.aval
@@ -54,7 +54,7 @@ def known_results(eqn: Eqn, parts: Parts) -> list[Part] | None:
     pairs = zip(parts, eqn.invars, strict=True)
     result = evaluate_op(eqn.op, [as_numpy(part.value, v.aval) for part, v in pairs])
     known = as_operand(np.asarray(result[0]), aval)
-    return [Part(known, ((),) * aval.ndim)]
+    return [HostPart(known, ((),) * aval.ndim)]
 
 
 _MOST = 8  # maximum rank: there is a scalar index for each dim
@@ -63,7 +63,7 @@ _FEW = (BroadcastInDim, Concatenate, ConvertElementType, Elementwise, SelectN)
 
 def read_at(
     op: DynamicSlice, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     starts = known_integers(parts[1:])
     if starts is None:
         return None
@@ -80,7 +80,7 @@ def updated_at(
     eqn: Eqn,
     parts: Parts,
     wanted: Splits,
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     operand, update, *rest = parts
     starts = known_integers(rest)
     if starts is None:
@@ -93,7 +93,7 @@ def updated_at(
 
 def written_at(
     op: Scattering, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """One window, at a known start inside of the operand."""
     operand, indices, update = parts
     numbers = op.dimension_numbers
@@ -140,13 +140,13 @@ class _Target(NamedTuple):
 def _written(
     partitioner: Partitioning,
     eqn: Eqn,
-    operand: Part,
-    update: Part,
+    operand: HostPart,
+    update: HostPart,
     starts: Sequence[int],
     sizes: Sequence[int],
     combine: Any,
     wanted: Splits,
-) -> Sequence[Part] | None:
+) -> Sequence[HostPart] | None:
     """The operand with a window written at a known start."""
     hosts, shape = partitioner.hosts, eqn.invars[0].aval.shape
     if 0 in sizes:
@@ -184,8 +184,8 @@ def _written(
 
 
 def _targets(
-    operand: Part,
-    update: Part,
+    operand: HostPart,
+    update: HostPart,
     starts: Sequence[int],
     shape: Sequence[int],
     changed: Sequence[int],
@@ -204,7 +204,12 @@ def _targets(
 
 
 def _target(
-    operand: Part, update: Part, dim: int, start: int, size: int, hosts: HostMesh
+    operand: HostPart,
+    update: HostPart,
+    dim: int,
+    start: int,
+    size: int,
+    hosts: HostMesh,
 ) -> Fit | None:
     """The rows that hosts are to have of a dim: those of the operand, if it is cut."""
     if operand.split[dim]:

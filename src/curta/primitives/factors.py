@@ -42,7 +42,7 @@ from curta.primitives.relation import (
     Avals,
     Dim,
     Factors,
-    Table,
+    NamedFactors,
     Windowed,
     named,
 )
@@ -91,7 +91,7 @@ def _aligned(shapes: Shapes, outs: Shapes) -> Factors:
         pairs = zip(own, shape, strict=True)
         return [d if n == size else None for d, (n, size) in enumerate(pairs)]
 
-    table = Table()
+    table = NamedFactors()
     ins = tuple(table.dims(names(own), own) for own in shapes)
     result = tuple(table.dims(names(own), own) for own in outs)
     return Factors(tuple(table.sizes), ins, result, whole=frozenset(table.whole))
@@ -331,7 +331,7 @@ def _convolution(op: ConvGeneralDilated, avals: Avals, outs: Avals) -> Factors:
 
     So are groups of the batch, which go to groups of output features.
     """
-    (left, right, out), table = op.dimension_numbers, Table()
+    (left, right, out), table = op.dimension_numbers, NamedFactors()
     none: Dim = ()
     lhs, rhs, result = ([none] * a.ndim for a in (*avals, *outs))
     groups, parts = op.feature_group_count, op.batch_group_count

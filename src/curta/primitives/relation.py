@@ -82,7 +82,7 @@ class Factors:
     along: tuple[Along, ...] = ()
 
 
-class Table:
+class NamedFactors:
     """Factors as a rule names them: a name for each, anything that has a hash.
 
     A dim of None is whole, and goes with no other.
@@ -120,7 +120,7 @@ def named(
     once: Iterable[int] = (),
 ) -> Factors:
     """The factors by the names of the dims of all operands and results."""
-    table = Table()
+    table = NamedFactors()
     ins = tuple(map(table.dims, operands, [a.shape for a in avals]))
     result = tuple(map(table.dims, results, [a.shape for a in outs]))
     kinds = tuple((table.numbers[n], kind) for n, kind in (reduced or {}).items())

@@ -17,7 +17,7 @@ from curta.runtime.pjrt.backend import lower_for_devices
 from curta.runtime.pjrt.errors import status_of
 from curta.runtime.pjrt.platforms import platform_of
 from curta.runtime.pjrt.presence import seen_platforms
-from curta.runtime.pjrt.program import Executable
+from curta.runtime.pjrt.program import PluginProgram
 from curta.runtime.pjrt.topology import Topology, create
 
 
@@ -88,7 +88,7 @@ class ProgramAhead:
         outs = to.results(given)
         where = CompileOptions(to.function, devices, given, outs, self.consumed)
         program = lower_for_devices(closed, where)
-        self.executable: Executable = self._topology.compile(
+        self.executable: PluginProgram = self._topology.compile(
             program.text, program.options(options)
         )
 

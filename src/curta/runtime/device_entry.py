@@ -34,8 +34,8 @@ from curta.runtime.native_call import (
     record_words,
 )
 from curta.runtime.pjrt import callbacks
-from curta.runtime.pjrt.buffers import Buffer
-from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.buffers import DeviceBuffer
+from curta.runtime.pjrt.client import PluginClient
 from curta.runtime.pjrt.executable import LoadedExecutable
 from curta.runtime.pjrt.library import Library
 
@@ -126,7 +126,9 @@ def _seen(x: Any, wanted: Sharding) -> tuple[Any, ...]:
     return x.aval, x._sharding, x._pending.sharding
 
 
-def _maker(client: Client, run: Any, commit: bool, build: Build) -> Callable[..., Any]:
+def _maker(
+    client: PluginClient, run: Any, commit: bool, build: Build
+) -> Callable[..., Any]:
     """What makes the results of a call, given the handles of its buffers."""
     ends = zip(run.program.results, run.out_avals, run.out_shardings, strict=True)
     wanted = [
@@ -148,7 +150,7 @@ def _maker(client: Client, run: Any, commit: bool, build: Build) -> Callable[...
         outs = []
         for handle, (kind, aval, at, placed, where) in zip(handles, wanted):
             array = ArrayImpl(None, placed, where)
-            array._pending = DeviceData((Buffer(client, handle, kind),), aval, at)
+            array._pending = DeviceData((DeviceBuffer(client, handle, kind),), aval, at)
             outs.append(array)
         return outs[0] if build is None else build(outs)
 
@@ -158,7 +160,9 @@ def _maker(client: Client, run: Any, commit: bool, build: Build) -> Callable[...
         outs = []
         for k, (kind, aval, at, placed, where) in enumerate(wanted):
             # Those of each device follow one another.
-            buffers = [Buffer(client, handle, kind) for handle in handles[k::count]]
+            buffers = [
+                DeviceBuffer(client, handle, kind) for handle in handles[k::count]
+            ]
             array = ArrayImpl(None, placed, where)
             array._pending = DeviceData(buffers, aval, at)
             outs.append(array)
@@ -167,7 +171,7 @@ def _maker(client: Client, run: Any, commit: bool, build: Build) -> Callable[...
     return on_one_device if len(run.program.devices) == 1 else on_several
 
 
-def _work_natively(client: Client, code: Any) -> None:
+def _work_natively(client: PluginClient, code: Any) -> None:
     """Have native code free the buffers of a client, and wait for them."""
     if client.works_natively or client.closed:
         return
@@ -187,7 +191,7 @@ def _work_natively(client: Client, code: Any) -> None:
     client.free_buffer = made("free_buffer", *owned)
 
 
-def _function(client: Client, name: str) -> bytes:
+def _function(client: PluginClient, name: str) -> bytes:
     """What native code calls a function of the plugin by."""
     arguments: Any = client.library.struct(name + "_Args")
     size = -(-arguments.struct_size // 8)
@@ -215,7 +219,7 @@ _OBJECTS: dict[str, Any] = {
 }
 
 
-class _Nothing:
+class _NoClient:
     """Stands for a client, of which a buffer tells when it is made and dropped."""
 
     buffers: set[int] = set()
@@ -230,7 +234,7 @@ def _known_layout() -> device_call_code.DeviceLayout | None:
     if arrays is None:
         return None
     handle, sharding = 1 << 40, object()
-    buffer = Buffer(_Nothing(), handle, None)  # type: ignore[arg-type]
+    buffer = DeviceBuffer(_NoClient(), handle, None)  # type: ignore[arg-type]
     data = DeviceData((buffer,), object(), sharding)  # type: ignore[arg-type]
     offsets = (
         field_offset(data, sharding),

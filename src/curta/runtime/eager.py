@@ -17,7 +17,7 @@ import numpy as np
 
 from curta._base.once import cached_property
 from curta.config import config
-from curta.control.call import Call, JaxprOp
+from curta.control.call import JaxprOp, JitCall
 from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray, placed_aval
@@ -264,8 +264,8 @@ class OpCall(CompiledCall):
                 rule if several else lambda *data: [rule(*data)]
             )
         where = _result_shardings(op) if isinstance(op, ShardMap) else ()
-        donated = op.donated if type(op) is Call else ()
-        program = op.jaxpr if type(op) is Call else closed
+        donated = op.donated if type(op) is JitCall else ()
+        program = op.jaxpr if type(op) is JitCall else closed
         super().__init__(program, op.name, donated, out_shardings=where)
         self.special = self.special or rule is not None
 

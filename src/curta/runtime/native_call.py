@@ -43,7 +43,7 @@ from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import allocator, unpooled, when_trimmed
-from curta.core.leases import Block
+from curta.core.leases import LeasedBlock
 from curta.core.trace import thread_state
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall
@@ -320,7 +320,7 @@ def code_of_calls(
 OBJECTS: dict[str, Any] = {
     "array_type": ArrayImpl,
     "base_trace": BASE,
-    "block_type": Block,
+    "block_type": LeasedBlock,
     "bytearray_type": bytearray,
     "config": config,
     "context_name": sys.intern("context"),

@@ -13,15 +13,15 @@ from curta._base.once import cached_property
 from curta.compiler.callee import UNKNOWN
 from curta.compiler.machine_code import calls
 from curta.compiler.machine_code.native import NativeProgram
-from curta.compiler.support.cancellation import Token
+from curta.compiler.support.cancellation import CancellationToken
 from curta.compiler.support.entry import native_entry, plain_entry, table_entry
 from curta.compiler.support.threads import is_pool_made
 from curta.config import config
 from curta.core.buffers import allocator, unshared
 from curta.runtime.executables import Executable
 from curta.runtime.queue import (
-    Call,
     Pending,
+    QueuedCall,
     answers_signals,
     is_available,
     queue,
@@ -149,13 +149,13 @@ class NativeExecutable(Executable):
             return []
         size = program.arena_bytes
         arena = jobs.arena(size) if size else None
-        token = Token()
+        token = CancellationToken()
         address = 0 if arena is None else arena.ctypes.data
         calls.complete(program, table, address, token.address)
         pending = [Pending(x, token) for x in results]
         kept = [x for i, x in enumerate(args) if i not in overwritten]
         needed = [x for x in args if type(x) is Pending]
-        call = Call(self, token, needed, (kept, pending, arena))
+        call = QueuedCall(self, token, needed, (kept, pending, arena))
         number = jobs.submit(program.address, bytes(table), self._bytes, call)
         for result in pending:
             result.number = number

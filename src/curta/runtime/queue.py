@@ -28,7 +28,7 @@ from curta._base.once import Lock, once, snapshot
 from curta._base.signals import is_main_thread
 from curta.compiler import targets
 from curta.compiler.support import atomics, queue_code
-from curta.compiler.support.cancellation import Token
+from curta.compiler.support.cancellation import CancellationToken
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.compiler.support.threads import num_threads
 from curta.config import config
@@ -43,7 +43,7 @@ class Pending(Held):
 
     __slots__ = ("_data", "_donated", "_token", "number")
 
-    def __init__(self, data: Any, token: Token):
+    def __init__(self, data: Any, token: CancellationToken):
         self._data = data
         self._token = token
         self._donated: str | None = None
@@ -110,7 +110,7 @@ class Pending(Held):
 _donating = Lock()
 
 
-class Call(NamedTuple):
+class QueuedCall(NamedTuple):
     """What a job is a call of: for whom, on what, and how it is cancelled.
 
     `caller.lingers` says whether a signal would wait too long for its end; `took` tells
@@ -120,12 +120,12 @@ class Call(NamedTuple):
     """
 
     caller: Any
-    token: Token
+    token: CancellationToken
     needed: Sequence[Pending]
     keep: Any
 
 
-class _Job(NamedTuple):
+class _QueuedJob(NamedTuple):
     """A job that is not done, of a thread.
 
     `number` is 0 until it is submitted, `size` are the bytes of its results.
@@ -135,7 +135,7 @@ class _Job(NamedTuple):
     size: int
     begin: float
     thread: int
-    call: Call
+    call: QueuedCall
     table: bytes
 
 
@@ -157,7 +157,7 @@ class _Queue:
         self._submit = submitting(submit)
         self._wait = ctypes.CFUNCTYPE(word, word, word)(wait)
         self._lock = Lock()
-        self._jobs: deque[_Job] = deque()  # those that are not done
+        self._jobs: deque[_QueuedJob] = deque()  # those that are not done
         self._arena: Any = None
         # The thread may run this code until the very end of the process.
         keep_for_process(self, self._memory, self._code)
@@ -188,7 +188,7 @@ class _Queue:
         while not self.has_room(size):
             self.wait(min(self._finished.value + 1, self._submitted.value))
 
-    def submit(self, address: int, table: bytes, size: int, call: Call) -> int:
+    def submit(self, address: int, table: bytes, size: int, call: QueuedCall) -> int:
         """Add a call of the function at `address` on a table of words; its number.
 
         `size` are the bytes of its results. What it needs stays alive until it is done.
@@ -206,7 +206,7 @@ class _Queue:
                 for result in call.needed:
                     result.refuse_cancelled()
                 begin = time.perf_counter()
-                job = _Job(number, size, begin, thread, call, table)
+                job = _QueuedJob(number, size, begin, thread, call, table)
                 try:
                     self._jobs.append(job)
                     self._submit(address, table, ctypes.byref(number))

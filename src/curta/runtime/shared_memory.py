@@ -13,10 +13,10 @@ from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData, words_of
 from curta.runtime.devices import Device, devices
 from curta.runtime.pjrt import dlpack
-from curta.runtime.pjrt.buffers import Buffer
+from curta.runtime.pjrt.buffers import DeviceBuffer
 
 
-def _buffer(data: DeviceData, what: str) -> Buffer:
+def _buffer(data: DeviceData, what: str) -> DeviceBuffer:
     """The one buffer of an array; BufferError if it has several, or holds keys."""
     if len(data.buffers) > 1:
         raise BufferError(
@@ -73,7 +73,7 @@ def view(data: DeviceData) -> ArrayImpl:
     )
 
 
-def _over(buffer: Buffer, device: Device) -> ArrayImpl:
+def _over(buffer: DeviceBuffer, device: Device) -> ArrayImpl:
     aval = ShapedArray(buffer.shape, np.dtype(buffer.dtype))
     sharding = on_device(device)
     return wrap(DeviceData([buffer], aval, sharding), aval, sharding)

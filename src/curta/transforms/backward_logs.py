@@ -23,11 +23,11 @@ class _Collected:
         self.entries: dict[str, Any] = {}
 
 
-class _State(threading.local):
+class _LogState(threading.local):
     collected: _Collected | None = None
 
 
-_state = _State()
+_state = _LogState()
 
 
 @contextlib.contextmanager

@@ -97,7 +97,7 @@ class PartialTrace(Trace):
             return self.parent.custom_vjp(call, args)
 
 
-class Split(NamedTuple):
+class SplitJaxpr(NamedTuple):
     """A jaxpr cut in two.
 
     `known` maps the known inputs to the known outputs and such residuals as are not
@@ -120,7 +120,7 @@ def split_jaxpr(
     closed: ClosedJaxpr,
     in_unknown: tuple[bool, ...],
     force: bool | tuple[bool, ...] = False,
-) -> Split:
+) -> SplitJaxpr:
     """Cut a jaxpr into what the known inputs determine and the rest.
 
     Outputs with `force` count as unknown whether they are or not.
@@ -152,7 +152,7 @@ def split_jaxpr(
     known = prune(stage(run_known, known_avals, closed.jaxpr.debug_info, True))
     unknown = ClosedJaxpr(hoist_constants(rest[0]), ())
     kept, sources = _without_repeats(known.jaxpr, flags.count(False))
-    return Split(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), sources)
+    return SplitJaxpr(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), sources)
 
 
 def _without_repeats(

@@ -191,11 +191,11 @@ def equality_errors_pytreedef(
     )
 
 
-class _Leaf:
+class _UnknownLeaf:
     """Stands for a leaf of which nothing is known."""
 
 
-_leaf = _Leaf()
+_leaf = _UnknownLeaf()
 
 
 def _type_name(tree: Any) -> str:

@@ -298,7 +298,7 @@ def is_tree_node(typ: type) -> bool:
     return isinstance(typ, type) and kind_of(typ) is not None
 
 
-class Entry(NamedTuple):
+class Registration(NamedTuple):
     """How a container is flattened and unflattened."""
 
     to_iter: Callable[[Any], tuple[Sequence[Any], Any]]
@@ -323,11 +323,11 @@ class Registry:
     def __contains__(self, typ: type) -> bool:
         return is_tree_node(typ)
 
-    def __getitem__(self, typ: type) -> Entry:
+    def __getitem__(self, typ: type) -> Registration:
         kind = kind_of(typ)
         if kind is None:
             raise KeyError(typ)
-        return Entry(flatten_one_level, kind.unflatten)
+        return Registration(flatten_one_level, kind.unflatten)
 
 
 default_registry: Registry = Registry()

@@ -17,7 +17,7 @@ from curta.compiler.emit.routine_code import LibraryCall, function_code
 from curta.compiler.library import tile, tile_assembly, tile_shape
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
-from curta.compiler.library.packing import Pack, RowTranspose
+from curta.compiler.library.packing import PackPanel, RowTranspose
 from curta.compiler.library.product_plan import Code
 from curta.compiler.library.products import product_plan
 from curta.compiler.library.tile import emit_tile, is_assembly
@@ -25,7 +25,7 @@ from curta.compiler.library.tile_calls import tile_calls
 from curta.compiler.library.tile_shape import Tile
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.target import GOOD, QUICK
-from curta.compiler.machine_code.linked import Source, link
+from curta.compiler.machine_code.linked import ModuleSource, link
 from curta.compiler.sized import Computed, PerSizes, Sizes, concrete
 from curta.compiler.targets import Target
 from curta.config import config
@@ -86,16 +86,16 @@ class _Words:
 
 
 @lru_cache(maxsize=256)
-def _code(code: Code, target: Target) -> Source:
+def _code(code: Code, target: Target) -> ModuleSource:
     if isinstance(code, Tile):
         quick = is_assembly(Module.of(target), code)
         level = QUICK if quick else GOOD
         sources = [tile, tile_assembly, tile_shape]
-        return Source.fixed(
+        return ModuleSource.fixed(
             target, partial(emit_tile, tile=code), level, sources, [code.name]
         )
-    callees: list[Source] = []
-    if isinstance(code, Pack) and code.transposed:
+    callees: list[ModuleSource] = []
+    if isinstance(code, PackPanel) and code.transposed:
         callees.append(function_code(RowTranspose(code.vector), QUICK, target))
     source = sys.modules[type(code).__module__]
-    return Source.fixed(target, code.emit, QUICK, [source], [code.name], callees)
+    return ModuleSource.fixed(target, code.emit, QUICK, [source], [code.name], callees)

@@ -24,7 +24,7 @@ from curta.compiler.library.routine import Routine
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.target import QUICK
 from curta.compiler.lower.mpi_call import MPICallee
-from curta.compiler.machine_code.linked import Source
+from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import (
     LibraryKey,
@@ -52,9 +52,9 @@ class ProgramCode:
     """
 
     program: Program
-    entry: Source
-    library: tuple[Source, ...]
-    stubs: tuple[Source, ...]
+    entry: ModuleSource
+    library: tuple[ModuleSource, ...]
+    stubs: tuple[ModuleSource, ...]
     parallel: bool
     slots: Slots
 
@@ -106,7 +106,7 @@ def _entry_code(
     constants: Mapping[Callee, int],
     parallel: bool,
     slots: Slots,
-) -> Source:
+) -> ModuleSource:
     """Return the entry and its kernels: in one module, or in one for each level."""
 
     def new_module() -> Module:
@@ -129,7 +129,9 @@ def _entry_code(
     for part in apart:
         part.module.export(part.functions)
         text, shared = part.module.text(), shared_code(part.module, part.level, target)
-        callees.append(Source.of(target, text, part.level, part.functions, shared))
+        callees.append(
+            ModuleSource.of(target, text, part.level, part.functions, shared)
+        )
     emit_entry(
         entry, program.jobs, program.pointers, program.roots, program.arena,
         kernels.functions, library, constants, parallel, target,
@@ -137,4 +139,4 @@ def _entry_code(
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
     shared = [*callees, *shared_code(entry, level, target)]
-    return Source.of(target, text, level, [ENTRY], shared)
+    return ModuleSource.of(target, text, level, [ENTRY], shared)

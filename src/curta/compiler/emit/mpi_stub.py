@@ -14,7 +14,7 @@ from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.target import QUICK
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
 from curta.compiler.lower.mpi_call import MPICallee, StubForm
-from curta.compiler.machine_code.linked import Source
+from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.targets import Target
 from curta.hosts.mpi_calls import (
     BEGUN,
@@ -43,7 +43,7 @@ def constant_words(callee: MPICallee) -> int:
     return _FIRST + len(callee.call.arguments)
 
 
-def stub(callee: MPICallee, target: Target) -> Source:
+def stub(callee: MPICallee, target: Target) -> ModuleSource:
     """Return the code of a collective's native function."""
     form, call = callee.form, callee.call
     module = Module.of(target)
@@ -72,7 +72,7 @@ def stub(callee: MPICallee, target: Target) -> Source:
     with b.when(failed):
         b.call(table.word(_REPORT), None, status)
     b.ret(b.select(failed, b.const(I64, STOPPED), b.const(I64, DONE)))
-    return Source.of(target, module.text(), QUICK, [_NAME])
+    return ModuleSource.of(target, module.text(), QUICK, [_NAME])
 
 
 class _Table:

@@ -17,7 +17,7 @@ from curta.compiler.library.routine import Routine
 from curta.compiler.library.tile_calls import TileCall
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.target import QUICK
-from curta.compiler.machine_code.linked import Source
+from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.targets import Target
 from curta.config import config
 
@@ -33,7 +33,7 @@ class LibraryCall:
     these are called instead, one after the other.
     """
 
-    code: tuple[Source, ...]
+    code: tuple[ModuleSource, ...]
     numbers: tuple[int, ...] = ()
     parallel: bool = True
     tiles: tuple[TileCall, ...] = ()
@@ -51,19 +51,21 @@ def _routine_call(
     module = Module.of(target)
     routine.emit(module, _NAME)
     callees, text = shared_code(module, level, target), module.text()
-    code = Source.of(target, text, level, [_NAME], callees, routine.externals)
+    code = ModuleSource.of(target, text, level, [_NAME], callees, routine.externals)
     return LibraryCall((code,))
 
 
-def shared_code(module: Module, level: int, target: Target) -> list[Source]:
+def shared_code(module: Module, level: int, target: Target) -> list[ModuleSource]:
     """The functions that a module calls and all programs share."""
     return [function_code(x, level, target) for x in module.library.values()]
 
 
 @lru_cache(maxsize=64)
-def function_code(what: RowTranspose | Quicksort, level: int, target: Target) -> Source:
+def function_code(
+    what: RowTranspose | Quicksort, level: int, target: Target
+) -> ModuleSource:
     """Return the code of a function, or of several, that all programs share."""
     if isinstance(what, Quicksort):
-        return Source.fixed(target, what.emit, level, [quicksort], what.names)
+        return ModuleSource.fixed(target, what.emit, level, [quicksort], what.names)
     sources = [packing, transpose_assembly]
-    return Source.fixed(target, what.emit, QUICK, sources, [what.name])
+    return ModuleSource.fixed(target, what.emit, QUICK, sources, [what.name])

@@ -73,7 +73,7 @@ def buffers() -> blas_buffers.Buffers:
     return _needed().buffers
 
 
-def _needed() -> _Library:
+def _needed() -> _BlasLibrary:
     result = _library()
     if result is None:
         raise ImportError("linear algebra needs OpenBLAS: pip install scipy-openblas32")
@@ -99,7 +99,7 @@ def location() -> str | None:
     return os.path.join(os.path.dirname(spec.origin), "lib")
 
 
-class _Library:
+class _BlasLibrary:
     """The library, and the memory that it works in."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -108,7 +108,7 @@ class _Library:
 
 
 @once
-def _library() -> _Library | None:
+def _library() -> _BlasLibrary | None:
     folder = location()
     if folder is None:
         return None
@@ -128,7 +128,7 @@ def _library() -> _Library | None:
             library = ctypes.CDLL(path)
         except OSError:
             return None
-    return _Library(library)
+    return _BlasLibrary(library)
 
 
 def _best_core() -> str | None:

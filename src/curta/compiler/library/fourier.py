@@ -32,7 +32,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Transform(Routine):
+class FourierRoutine(Routine):
     """c[o,k,i] = sum over j of x[o,j,i] * exp(sign * 2 pi i j k / size).
 
     Arrays are contiguous, of pairs of numbers of a kind, f32 or f64. An inverse has the

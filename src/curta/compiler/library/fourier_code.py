@@ -1,4 +1,4 @@
-"""The code of a `Transform`: what its lanes read and write, and its chunks."""
+"""The code of a `FourierRoutine`: what its lanes read and write, and its chunks."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING
 from curta.compiler.library.butterflies import Complex, product
 from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.library.routine import part, share
-from curta.compiler.library.stockham import Columns, LoadPoint, StorePoint
+from curta.compiler.library.stockham import ColumnTransforms, LoadPoint, StorePoint
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I8, PTR, Type, Value
 
 if TYPE_CHECKING:
-    from curta.compiler.library.fourier import Transform
+    from curta.compiler.library.fourier import FourierRoutine
 
 
 class FourierCode:
     """Writes the functions of a transform."""
 
-    def __init__(self, what: Transform) -> None:
+    def __init__(self, what: FourierRoutine) -> None:
         self.what = what
         self.lanes: int = what.lanes
         self.vector: Type = Type(what.kind, what.lanes)
         self.element: Type = self.vector.with_lanes(1)
         self.scale: float | None = 1 / what.size if what.inverse else None
-        self.columns: Columns = Columns(self.vector, 1 if what.inverse else -1)
+        self.columns: ColumnTransforms = ColumnTransforms(
+            self.vector, 1 if what.inverse else -1
+        )
 
     def emit(self, module: Module, name: str) -> None:
         b = module.function(name, [PTR] * 5)

@@ -18,7 +18,7 @@ from itertools import groupby
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import cached_property
-from curta.compiler.library.packing import Pack, even_parts
+from curta.compiler.library.packing import PackPanel, even_parts
 from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import (
     Axis,
@@ -37,8 +37,7 @@ class Dot:
     """c[s,i,j] = sum over t of a[s,i,t] * b[s,t,j], each array contiguous.
 
     `a_transposed` means that a lies in memory as [s,t,i], `b_transposed` that b lies
-    as [s,j,t]. `kind` is that of the elements (tile_shape.py). Of products `in_parts` c
-    has one more dim, in front: the sums of each of `Blocking.parts` parts of the steps.
+    as [s,j,t]. `kind` is that of the elements (tile_shape.py).
     """
 
     batch: int
@@ -48,7 +47,6 @@ class Dot:
     kind: str
     a_transposed: bool = False
     b_transposed: bool = False
-    in_parts: bool = False
 
     @property
     def work(self) -> int:
@@ -133,21 +131,6 @@ class Blocking:
         return block
 
     @property
-    def blocks(self) -> int:
-        """The blocks of steps."""
-        return -(-self.dot.k // self.k_block)
-
-    @property
-    def blocks_each(self) -> int:
-        """The blocks of a part, which are added up one after the other."""
-        return config.tuning.sum_groups
-
-    @property
-    def parts(self) -> int:
-        """Of how many parts the sums are taken apart: more lose to rounding."""
-        return -(-self.blocks // self.blocks_each)
-
-    @property
     def panels(self) -> int:
         return -(-self.dot.n // self.width)
 
@@ -170,10 +153,10 @@ def dot_plan(dot: Dot, vector_bytes: int) -> ProductPlan:
     """How `product` computes `dot`."""
     if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in TILED:
         raise ValueError(f"no tiles for {dot}")
-    return _Planner(Blocking(dot, vector_bytes)).plan()
+    return _DotPlanner(Blocking(dot, vector_bytes)).plan()
 
 
-class _Planner:
+class _DotPlanner:
     """The plan of one product; distances are in bytes."""
 
     def __init__(self, cut: Blocking) -> None:
@@ -188,7 +171,8 @@ class _Planner:
             self.b_step, self.b_column = size, dot.k * size
 
     def plan(self) -> ProductPlan:
-        dot, cut, blocks = self.dot, self.cut, self.cut.blocks
+        dot, cut = self.dot, self.cut
+        blocks = -(-dot.k // cut.k_block)
         panel, rows, block = (
             count - 1 if count > 1 and total % size else -1
             for count, total, size in (
@@ -207,18 +191,14 @@ class _Planner:
             Word.WALKS: int(self.walks),
             Word.PACKED_BYTES: cut.k_block * cut.width * cut.size if cut.packs_b else 0,
         }
-        a_block, b_block = cut.k_block * self.a_step, cut.k_block * self.b_step
-        steps = [Axis(blocks, 0, a_block, b_block)]
-        if dot.in_parts:
-            each = words[Word.BLOCKS_EACH] = cut.blocks_each
-            result = dot.batch * dot.m * self.c_row
-            parts = Axis(cut.parts, result, each * a_block, each * b_block)
-            steps = [Axis(each, 0, a_block, b_block), parts]
+        steps = Axis(blocks, 0, cut.k_block * self.a_step, cut.k_block * self.b_step)
         pack = None
         if cut.packs_b:
             vector = element(dot.kind).with_lanes(cut.lanes)
-            pack = Pack(vector, cut.width // cut.lanes, dot.b_transposed)
-        return ProductPlan(self._ranges(), words, steps, self._outer, self._list, pack)
+            pack = PackPanel(vector, cut.width // cut.lanes, dot.b_transposed)
+        return ProductPlan(
+            self._ranges(), words, [steps], self._outer, self._list, pack
+        )
 
     def _ranges(self) -> Ranges:
         cut = self.cut

@@ -39,7 +39,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandAddress:
     """The address of a matrix of an operand, which the routine only reads."""
 
     index: int
@@ -62,7 +62,7 @@ class Work:
     kind: str
 
 
-Argument = bytes | int | float | Result | Operand | Space | Work | None
+Argument = bytes | int | float | Result | OperandAddress | Space | Work | None
 """A character, an integer, a real number, an address, or a null pointer."""
 
 
@@ -137,7 +137,7 @@ class BatchedCall(Routine):
             starts = iter(self.spaces)
             memory = [
                 to[a.index] if isinstance(a, Result)
-                else of[a.index] if isinstance(a, Operand)
+                else of[a.index] if isinstance(a, OperandAddress)
                 else ctypes.addressof(scratch) + next(starts)
                 if isinstance(a, (Space, Work)) else 0
                 for a in self.arguments
@@ -174,7 +174,7 @@ class BatchedCall(Routine):
                 b.fill(results[i], 0, self.results[i])
             pointers = [
                 results[x.index] if isinstance(x, Result)
-                else operands[x.index] if isinstance(x, Operand) else x
+                else operands[x.index] if isinstance(x, OperandAddress) else x
                 for x in arguments
             ]  # fmt: skip
             b.call(self.name, None, *pointers)
@@ -183,12 +183,12 @@ class BatchedCall(Routine):
 
 def _fixed(
     b: Builder, call: BatchedCall, memory: Value
-) -> list[Value | Result | Operand]:
+) -> list[Value | Result | OperandAddress]:
     """The arguments, with the addresses of all that is the same for every matrix."""
-    result: list[Value | Result | Operand] = []
+    result: list[Value | Result | OperandAddress] = []
     starts, lengths = iter(call.spaces), iter(call.lengths)
     for a in call.arguments:
-        if isinstance(a, (Result, Operand)):
+        if isinstance(a, (Result, OperandAddress)):
             result.append(a)
         elif isinstance(a, (Space, Work)):
             result.append(b.offset(memory, next(starts), I8))

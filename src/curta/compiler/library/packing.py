@@ -24,7 +24,7 @@ def even_parts(total: int, most: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Pack:
+class PackPanel:
     """A copy of a panel of B, so many vectors wide, the rest of which may be missing.
 
     Rows of it or, if B lies `transposed`, columns.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import cached_property
-from curta.compiler.library.packing import Pack
+from curta.compiler.library.packing import PackPanel
 from curta.compiler.library.product import HEAD, Loops, Word
 from curta.compiler.library.tile_shape import A_STEP, Tile
 
@@ -50,7 +50,7 @@ class TileList:
     pack: tuple[int, int, int] = (0, 0, 0)
 
 
-Code = Loops | Tile | Pack
+Code = Loops | Tile | PackPanel
 
 Part = tuple[bool, bool, bool]
 """Whether panel, rows and block are the last ones."""
@@ -100,7 +100,7 @@ class ProductPlan:
     blocks: Sequence[Axis]
     outer: Sequence[Axis]
     list_of: Callable[[Part], TileList]
-    pack: Pack | None = None
+    pack: PackPanel | None = None
     listed: Sequence[tuple[int, int]] = ()
 
     @property
@@ -129,8 +129,7 @@ class ProductPlan:
         """All words, as `product` reads them."""
         numbers = {code: i for i, code in enumerate(self.code)}
         words = [0] * HEAD
-        given = {Word.BLOCKS_EACH: self.words[Word.BLOCKS], **self.ranges.words}
-        for word, number in {**given, **self.words}.items():
+        for word, number in {**self.ranges.words, **self.words}.items():
             words[word] = number
         words[Word.PACK] = numbers[self.pack] if self.pack else -1
         for axes, count, at in (

@@ -61,12 +61,12 @@ class Quicksort:
         `spread` splits into segments of at most `limit` elements, to be sorted one by
         one.
         """
-        code = _Code(self)
+        code = _SortCode(self)
         code.sort.export(module)
         code.spread.export(module)
 
 
-class _Code:
+class _SortCode:
     def __init__(self, what: Quicksort) -> None:
         self.what = what
         self.key: Type = what.key

@@ -95,14 +95,14 @@ class FirstIndices(Routine):
 
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr indices, ptr keys, ptr scratch, ptr parallel_for)`."""
-        _Code(self, module).emit(module, name)
+        _SelectCode(self, module).emit(module, name)
 
 
 def _aligned(size: int) -> int:
     return -(-size // 64) * 64
 
 
-class _Code:
+class _SelectCode:
     def __init__(self, what: FirstIndices, module: Module) -> None:
         self.what = what
         self.key: Type = what.key
@@ -275,7 +275,9 @@ class _Collector:
     There is no bound until the list is full for the first time.
     """
 
-    def __init__(self, b: Builder, code: _Code, source: Value, parts: Values) -> None:
+    def __init__(
+        self, b: Builder, code: _SelectCode, source: Value, parts: Values
+    ) -> None:
         self.b, self.code, self.source = b, code, source
         self.keys, self.indices, self.length = parts
         self.bound, self.bounded = b.scratch(8), b.scratch(1)

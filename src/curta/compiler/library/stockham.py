@@ -25,7 +25,7 @@ StorePoint = Callable[[Value, Complex], None]
 
 
 @dataclass(frozen=True)
-class Pass:
+class ButterflyPass:
     """`count` groups of `stride` butterflies of a radix."""
 
     radix: int
@@ -38,12 +38,12 @@ class Pass:
         return self.count * (self.radix - 1) if self.count > 1 else 0
 
 
-def passes(size: int) -> tuple[Pass, ...]:
+def passes(size: int) -> tuple[ButterflyPass, ...]:
     """The passes of a transform of a size that `radices` knows."""
     result, stride, left = [], 1, size
     for radix in radices(size) or ():
         left //= radix
-        result.append(Pass(radix, left, stride))
+        result.append(ButterflyPass(radix, left, stride))
         stride *= radix
     return tuple(result)
 
@@ -67,7 +67,7 @@ def pass_roots(size: int, sign: int) -> NDArray:
     return np.concatenate(parts)
 
 
-class Columns:
+class ColumnTransforms:
     """Writes transforms of columns; passes between blocks are functions."""
 
     def __init__(self, vector: Type, sign: int) -> None:

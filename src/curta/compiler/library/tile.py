@@ -74,15 +74,14 @@ class _Emitter:
         b = self.b
         count = self.tile.rows * self.tile.vectors
 
-        # The sums of a block are added to those before: chains that go on would lose
-        # more to rounding.
-        own = self._steps(a, right, [b.const(self.vector, 0)] * count)
+        def zeros() -> Values:
+            return [b.const(self.vector, 0)] * count
 
-        def added() -> Values:
-            pairs = zip(self._addresses(c), own, strict=True)
-            return [b.add(self._load(*address), x) for address, x in pairs]
+        def so_far() -> Values:
+            return [self._load(*address) for address in self._addresses(c)]
 
-        totals = b.if_(b.ne(self.begun, 0), added, lambda: own)
+        sums = b.if_(b.ne(self.begun, 0), so_far, zeros)
+        totals = self._steps(a, right, sums)
         for address, total in zip(self._addresses(c), totals, strict=True):
             self._store(total, *address)
 

@@ -20,10 +20,10 @@ def has_assembly(element_bytes: int, vector_bytes: int) -> bool:
 
 def transpose_assembly(name: str, size: int, vector_bytes: int) -> list[str]:
     """The lines of the function, for elements of `size` bytes, in AT&T syntax."""
-    return list(_Writer(name, size, vector_bytes).function())
+    return list(_TransposeWriter(name, size, vector_bytes).function())
 
 
-class _Writer:
+class _TransposeWriter:
     def __init__(self, name: str, size: int, vector_bytes: int) -> None:
         self.name = name
         self.size = size

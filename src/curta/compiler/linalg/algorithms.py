@@ -19,7 +19,7 @@ Shape = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Array:
+class MatrixSpec:
     """A matrix in memory, of numbers or of 32-bit integers, and how it is seen."""
 
     shape: Shape
@@ -36,7 +36,7 @@ class Algorithm:
     """
 
     function: Callable[..., None]
-    arrays: tuple[Array, ...]
+    arrays: tuple[MatrixSpec, ...]
     operands: tuple[int, ...]
     results: tuple[int, ...]
     work: int
@@ -48,19 +48,21 @@ def _triangular(op: TriangularSolve, a: Shape, b: Shape) -> Algorithm:
     from_right = not op.left_side
     transposed = op.transpose_a != from_right
     upper = op.lower_triangle == transposed  # a lower one from the other corner
-    triangle = Array(a, view=MatrixView(transposed, (upper, upper), op.conjugate_a))
-    right = Array(b, view=MatrixView(from_right, (upper, False)))
+    triangle = MatrixSpec(
+        a, view=MatrixView(transposed, (upper, upper), op.conjugate_a)
+    )
+    right = MatrixSpec(b, view=MatrixView(from_right, (upper, False)))
     work, options = a[0] * b[0] * b[1], (op.unit_diagonal,)
     return Algorithm(factors.substitute, (triangle, right), (0, 1), (1,), work, options)
 
 
 def _cholesky(op: Cholesky, a: Shape) -> Algorithm:
-    return Algorithm(factors.cholesky, (Array(a),), (0,), (0,), a[0] ** 3 // 3)
+    return Algorithm(factors.cholesky, (MatrixSpec(a),), (0,), (0,), a[0] ** 3 // 3)
 
 
 def _lu(op: LU, a: Shape) -> Algorithm:
     m, n = a
-    arrays = Array(a), _integers(min(m, n)), _integers(m)
+    arrays = MatrixSpec(a), _integers(min(m, n)), _integers(m)
     work = m * n * min(m, n)
     return Algorithm(factors.lu, arrays, (0,), (0, 1, 2), work)
 
@@ -70,29 +72,32 @@ def _permutation(op: LUPivotsToPermutation, pivots: Shape) -> Algorithm:
     return Algorithm(factors.permutation, arrays, (0,), (1,), pivots[0])
 
 
-def _integers(count: int) -> Array:
-    return Array((count, 1), integer=True)
+def _integers(count: int) -> MatrixSpec:
+    return MatrixSpec((count, 1), integer=True)
 
 
 def _geqrf(op: Geqrf, a: Shape) -> Algorithm:
     m, n = a
-    arrays, work = (Array(a), Array((min(m, n), 1))), 2 * m * n * min(m, n)
+    arrays, work = (MatrixSpec(a), MatrixSpec((min(m, n), 1))), 2 * m * n * min(m, n)
     return Algorithm(reflections.reflections, arrays, (0,), (0, 1), work)
 
 
 def _product(op: HouseholderProduct, a: Shape, taus: Shape) -> Algorithm:
     function, work = reflections.product_of_reflections, 2 * a[0] * a[1] * taus[0]
-    return Algorithm(function, (Array(a), Array(taus)), (0, 1), (0,), work)
+    return Algorithm(function, (MatrixSpec(a), MatrixSpec(taus)), (0, 1), (0,), work)
 
 
 def _update(op: CholeskyUpdate, r: Shape, w: Shape) -> Algorithm:
-    arrays, work = (Array(r), Array(w, view=MatrixView(True))), 4 * r[0] * r[1]
+    arrays, work = (
+        (MatrixSpec(r), MatrixSpec(w, view=MatrixView(True))),
+        4 * r[0] * r[1],
+    )
     return Algorithm(factors.update, arrays, (0, 1), (0,), work)
 
 
 def _tridiagonal(op: TridiagonalSolve, *shapes: Shape) -> Algorithm:
     diagonal, right = shapes[0], shapes[-1]
-    arrays = *map(Array, shapes), Array(diagonal)
+    arrays = *map(MatrixSpec, shapes), MatrixSpec(diagonal)
     work, options = 8 * right[0] * right[1], (op.perturb_singular,)
     return Algorithm(factors.tridiagonal, arrays, (0, 1, 2, 3), (3,), work, options)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.compiler.linalg.parts import Index, Machine, Matrix, Part, where
+from curta.compiler.linalg.parts import Index, Matrix, MatrixMachine, Part, where
 
 
-def cholesky(p: Machine, a: Matrix) -> None:
+def cholesky(p: MatrixMachine, a: Matrix) -> None:
     """The lower factor of the lower triangle, zeros above; NaN where there is none."""
     n, _ = a.shape
 
@@ -36,7 +36,7 @@ def cholesky(p: Machine, a: Matrix) -> None:
     a.set_nan_where(~good)
 
 
-def lu(p: Machine, a: Matrix, pivots: Matrix, order: Matrix) -> None:
+def lu(p: MatrixMachine, a: Matrix, pivots: Matrix, order: Matrix) -> None:
     """L and U in one matrix, the pivots and the permutation."""
     p.number_rows(order)
 
@@ -51,7 +51,7 @@ def lu(p: Machine, a: Matrix, pivots: Matrix, order: Matrix) -> None:
     p.repeat(0, min(a.shape), column)
 
 
-def permutation(p: Machine, pivots: Matrix, order: Matrix) -> None:
+def permutation(p: MatrixMachine, pivots: Matrix, order: Matrix) -> None:
     """The order in which the exchanges of rows leave them."""
     p.number_rows(order)
 
@@ -61,7 +61,7 @@ def permutation(p: Machine, pivots: Matrix, order: Matrix) -> None:
     p.repeat(0, pivots.shape[0], exchange)
 
 
-def substitute(p: Machine, a: Matrix, x: Matrix, unit: bool) -> None:
+def substitute(p: MatrixMachine, a: Matrix, x: Matrix, unit: bool) -> None:
     """x of a x = b, for a lower triangle a, of which the diagonal is 1 if `unit`."""
 
     def row(i: Index) -> None:
@@ -72,7 +72,7 @@ def substitute(p: Machine, a: Matrix, x: Matrix, unit: bool) -> None:
     p.repeat(0, a.shape[0], row)
 
 
-def update(p: Machine, r: Matrix, w: Matrix) -> None:
+def update(p: MatrixMachine, r: Matrix, w: Matrix) -> None:
     """The upper triangle r' with r'^T r' = r^T r + w^T w, for a row w, which changes.
 
     Row k and w are rotated so that nothing is left of w's element k.
@@ -93,7 +93,7 @@ def update(p: Machine, r: Matrix, w: Matrix) -> None:
 
 
 def tridiagonal(
-    p: Machine,
+    p: MatrixMachine,
     lower: Matrix,
     first: Matrix,
     second: Matrix,
@@ -147,7 +147,7 @@ def tridiagonal(
     x.set_nan_where(~first[:, 0].differs(0).all())
 
 
-def _perturb(p: Machine, first: Matrix, second: Matrix, third: Matrix) -> None:
+def _perturb(p: MatrixMachine, first: Matrix, second: Matrix, third: Matrix) -> None:
     """Make pivots that are almost 0 larger, keeping the sign of the real part."""
     sizes = [x[:, 0].pivot_size().largest() for x in (first, second, third)]
     limits = p.limits

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from curta.compiler.linalg.numbers import FUNCTIONS, conj
-from curta.compiler.linalg.parts import Machine, Matrix, Part
+from curta.compiler.linalg.parts import Matrix, MatrixMachine, Part
 from curta.compiler.loops.build import Scalar, ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import INT32
@@ -147,7 +147,7 @@ class LoopPart(Part):
         )
 
 
-class LoopMachine(Machine):
+class LoopMachine(MatrixMachine):
     """Writes statements whose vectors have a lane for each of some matrices.
 
     Or `unrolled` ones, of matrices in registers. Where there is one lane, vectors go

@@ -9,9 +9,9 @@ along a dim is repeated. A statement gives all elements of a part:
 What it reads is what was there before it, and besides the element itself nothing that
 it writes. A part that was written to is read anew.
 
-An algorithm says what is computed. How is up to the `Machine` that it is given: loops
-over one matrix, or one in every lane of vectors, in memory or written out in registers
-(loops.py), or ops on whole matrices (stablehlo/linalg/ops.py).
+An algorithm defines what is computed, and its `MatrixMachine` how: loops over one
+matrix, or over one matrix per lane, in memory or unrolled in registers (loops.py), or
+ops on whole matrices (stablehlo/linalg/ops.py).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Matrix(ABC):
         """Make all elements NaN where a condition holds, which seldom does."""
 
 
-class Machine(ABC):
+class MatrixMachine(ABC):
     """Loops, and what concerns several matrices."""
 
     @property

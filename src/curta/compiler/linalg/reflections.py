@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.compiler.linalg.parts import Index, Machine, Matrix, where
+from curta.compiler.linalg.parts import Index, Matrix, MatrixMachine, where
 
 
-def reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
+def reflections(p: MatrixMachine, a: Matrix, taus: Matrix) -> None:
     """R and the vectors of reflections below it, and their factors."""
 
     def column(k: Index) -> None:
@@ -26,7 +26,7 @@ def reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
     p.repeat(0, min(a.shape), column)
 
 
-def reflection(p: Machine, alpha: Any, below: Any) -> tuple[Any, Any, Any]:
+def reflection(p: MatrixMachine, alpha: Any, below: Any) -> tuple[Any, Any, Any]:
     """What becomes of an element, the factor, and v without its 1.
 
     All is divided by the greatest element, so that squares are in range.
@@ -48,7 +48,7 @@ def reflection(p: Machine, alpha: Any, below: Any) -> tuple[Any, Any, Any]:
     )
 
 
-def reflect(p: Machine, a: Matrix, k: Index, tau: Any) -> None:
+def reflect(p: MatrixMachine, a: Matrix, k: Index, tau: Any) -> None:
     """Apply the reflection of column k to the columns after it, from row k on."""
 
     def columns(c: Any) -> None:
@@ -61,7 +61,7 @@ def reflect(p: Machine, a: Matrix, k: Index, tau: Any) -> None:
     p.by_columns(a, k + 1, columns)
 
 
-def product_of_reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
+def product_of_reflections(p: MatrixMachine, a: Matrix, taus: Matrix) -> None:
     """The first columns of the product of the reflections."""
     count, n = taus.shape[0], a.shape[1]
 

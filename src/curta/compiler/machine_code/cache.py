@@ -180,7 +180,7 @@ def clear() -> None:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CachedFile:
     """A file of the cache; `used` is the second of its last use, to about a day."""
 
     path: str
@@ -218,7 +218,7 @@ class Entry:
         return True
 
 
-def entries(folder: str) -> Iterator[Entry]:
+def entries(folder: str) -> Iterator[CachedFile]:
     """The files of the cache in a folder, in any order; others may lie there too."""
     with contextlib.suppress(OSError), os.scandir(folder) as listing:
         for entry in listing:
@@ -227,7 +227,7 @@ def entries(folder: str) -> Iterator[Entry]:
             with contextlib.suppress(OSError):
                 info = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(info.st_mode):
-                    yield Entry(entry.path, info.st_size, info.st_mtime)
+                    yield CachedFile(entry.path, info.st_size, info.st_mtime)
 
 
 def _count(**changes: float) -> None:

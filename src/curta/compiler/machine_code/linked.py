@@ -27,7 +27,7 @@ Recipe = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ModuleSource:
     """A module of IR with functions of these `names`, the first of which it stands for.
 
     It calls functions of other modules, and routines of BLAS by name (`externals`).
@@ -38,7 +38,7 @@ class Source:
     write: Callable[[], str]
     level: int
     names: tuple[str, ...]
-    callees: tuple[Source, ...] = ()
+    callees: tuple[ModuleSource, ...] = ()
     externals: tuple[str, ...] = ()
 
     @staticmethod
@@ -47,12 +47,12 @@ class Source:
         ir: str,
         level: int,
         names: Sequence[str],
-        callees: Sequence[Source] = (),
+        callees: Sequence[ModuleSource] = (),
         externals: Sequence[str] = (),
-    ) -> Source:
+    ) -> ModuleSource:
         """IR that is written already."""
         file = cache.text_key(target, ir, level)
-        return Source(
+        return ModuleSource(
             file, lambda: ir, level, tuple(names), tuple(callees), tuple(externals)
         )
 
@@ -63,8 +63,8 @@ class Source:
         level: int,
         python: Sequence[ModuleType],
         names: Sequence[str],
-        callees: Sequence[Source] = (),
-    ) -> Source:
+        callees: Sequence[ModuleSource] = (),
+    ) -> ModuleSource:
         """Functions that code of Python modules emits, given their names alone.
 
         They are found in the cache without being emitted.
@@ -78,7 +78,7 @@ class Source:
         file = cache.fixed_key(
             target, write, level, [m.__name__ for m in python], *names
         )
-        return Source(file, write, level, tuple(names), tuple(callees))
+        return ModuleSource(file, write, level, tuple(names), tuple(callees))
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -109,13 +109,13 @@ class Linked:
         return next(iter(self.addresses.values()))
 
 
-def link(sources: Sequence[Source]) -> list[Linked]:
+def link(sources: Sequence[ModuleSource]) -> list[Linked]:
     """The functions of modules, compiled or from the cache, and of those they call.
 
     Raises:
         ImportError: some are not in the cache and llvmlite is not installed.
     """
-    absent: dict[str, Source] = {}
+    absent: dict[str, ModuleSource] = {}
     for source in sources:
         _collect(source, absent)
     codes = [cache.Code(s.file, s.write, s.level) for s in absent.values()]
@@ -124,7 +124,7 @@ def link(sources: Sequence[Source]) -> list[Linked]:
     return [_linked_source(s, objects) for s in sources]
 
 
-def _collect(source: Source, absent: dict[str, Source]) -> None:
+def _collect(source: ModuleSource, absent: dict[str, ModuleSource]) -> None:
     """Add what a module needs and is not in memory."""
     if not source.made:
         result = _in_memory.get(source.recipe)
@@ -136,7 +136,7 @@ def _collect(source: Source, absent: dict[str, Source]) -> None:
             source.made.append(result)
 
 
-def _linked_source(source: Source, objects: Mapping[str, bytes]) -> Linked:
+def _linked_source(source: ModuleSource, objects: Mapping[str, bytes]) -> Linked:
     if not source.made:
         callees = [_linked_source(c, objects) for c in source.callees]
         source.made.append(_linked(source.recipe, objects[source.file], callees))

@@ -57,21 +57,21 @@ def _counts(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iub"
 
 
-class _Row(NamedTuple):
+class _CountingRow(NamedTuple):
     """Numbers `slope` apart, but for jumps: before an index, by so much more."""
 
     slope: int
     jumps: tuple[tuple[int, int], ...]
 
 
-def _row(numbers: Any) -> _Row | None:
+def _row(numbers: Any) -> _CountingRow | None:
     steps = np.diff(numbers)
     slope = steps[len(steps) // 2] if len(steps) else 0
     (jumps,) = np.nonzero(steps != slope)
     if len(jumps) > config.tuning.index_jumps:
         return None
     found = tuple((int(i) + 1, int(steps[i] - slope)) for i in jumps)
-    return _Row(int(slope), found)
+    return _CountingRow(int(slope), found)
 
 
 def _counting(array: Any, context: Context) -> Var | None:
@@ -98,7 +98,7 @@ def _number(value: Any, dtype: Any) -> Literal:
     return Literal(np.int64(value).astype(dtype), ShapedArray((), dtype))
 
 
-def _written(array: Any, rows: list[_Row], context: Context) -> Var:
+def _written(array: Any, rows: list[_CountingRow], context: Context) -> Var:
     """Eqns for the sum of a multiple of each index, with the jumps of one dim."""
     number, jumping = partial(_number, dtype=array.dtype), None
     first = number(array.ravel()[0])

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.library import blas
-from curta.compiler.library.lapack_calls import Argument, Operand, Result, Space, Work
+from curta.compiler.library.lapack_calls import (
+    Argument,
+    OperandAddress,
+    Result,
+    Space,
+    Work,
+)
 from curta.compiler.linalg.programs import nan_unless, qr, staged_in_single, succeeded
 from curta.compiler.rewrite import eigenproblems
 from curta.compiler.rewrite.lapack_ops import (
@@ -132,7 +138,7 @@ def _product_of(op: Any, packed: Any, taus: Any) -> list[Any]:
     dtype, count = typeof(packed).dtype, typeof(taus).shape[-1]
     name = "ungqr" if dtype.kind == "c" else "orgqr"
     work = Work(LETTERS[dtype.name])
-    arguments = (m, n, count, Result(0), m, Operand(1), work, Result(1))
+    arguments = (m, n, count, Result(0), m, OperandAddress(1), work, Result(1))
     outs = (((n, m), dtype), INFO)
     call = Lapack(name, arguments, outs, 4 * m * n * count, ranks=(2, 1))
     return [swapped(call(swapped(packed), taus)[0])]
@@ -164,8 +170,8 @@ def _qr_by_blocks(a: Any) -> list[Any]:
     outs = ((n, pitch), dtype), ((least, block), dtype), INFO
     packed, triangles, _ = Lapack("geqrt", arguments, outs, 2 * m * n * least)(x)
     arguments = (
-        m, least, m + 1, block, Result(0), pitch, Operand(1), block, Work(letter),
-        Result(1),
+        m, least, m + 1, block, Result(0), pitch, OperandAddress(1), block,
+        Work(letter), Result(1),
     )  # fmt: skip
     name = "ungtsqr_row" if dtype.kind == "c" else "orgtsqr_row"
     of_q, each = (((least, pitch), dtype), INFO), 4 * m * least * least
@@ -189,7 +195,7 @@ def _triangular(op: Any, a: Any, b: Any) -> list[Any]:
         b"U" if op.lower_triangle else b"L",
         letter,
         b"U" if op.unit_diagonal else b"N",
-        n, m, 1.0, Operand(0), size, Result(0), n,
+        n, m, 1.0, OperandAddress(0), size, Result(0), n,
     )  # fmt: skip
     outs = (((m, n), typeof(b).dtype),)
     call = Lapack("trsm", arguments, outs, m * n * size, ((0, 1),), ranks=(2, 2))
@@ -219,7 +225,7 @@ def _ormqr(op: Any, a: Any, taus: Any, c: Any) -> list[Any]:
     arguments: tuple[Argument, ...] = (
         b"L" if op.left else b"R",
         (b"C" if is_complex else b"T") if op.transposed else b"N",
-        m, n, count, Result(2), size, Operand(1), Result(0), m,
+        m, n, count, Result(2), size, OperandAddress(1), Result(0), m,
         Work(LETTERS[dtype.name]), Result(1),
     )  # fmt: skip
     # The routine changes the reflections for a while.

@@ -21,7 +21,7 @@ import numpy as np
 from curta import dtypes
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.butterflies import radices
-from curta.compiler.library.fourier import Transform
+from curta.compiler.library.fourier import FourierRoutine
 from curta.compiler.library.stockham import roots
 from curta.compiler.rewrite.inline import Function
 from curta.compiler.rewrite.library_op import LibraryOp
@@ -69,12 +69,12 @@ class TransformAlong(LibraryOp):
         out = function(x.view(dtypes.to_complex_dtype(x.dtype)), axis=self.axis)
         return out.view(self.aval(typeof(x)).dtype)
 
-    def routine(self, target: Target, *avals: ShapedArray) -> Transform:
+    def routine(self, target: Target, *avals: ShapedArray) -> FourierRoutine:
         shape, axis = _complex_shape(avals[0]), self.axis
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         kind = f"f{dtypes.finfo(avals[0].dtype).bits}"
         width = target.vector_bytes
-        return Transform(outer, shape[axis], inner, kind, self.inverse, width)
+        return FourierRoutine(outer, shape[axis], inner, kind, self.inverse, width)
 
 
 def _complex_shape(aval: ShapedArray) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ def _applied(op: TransformAlong, x: Any, target: Target) -> Any:
 
 
 @kept_by_settings(maxsize=64)
-def _table(routine: Transform) -> Any:
+def _table(routine: FourierRoutine) -> Any:
     # The table depends on the length and the lanes, not on the shape.
     return routine.table()
 

@@ -27,13 +27,13 @@ def sum_after(loop: Loop) -> None:
         return
     rows: dict[Atom, Atom] = {**dict(loop.rows), **dict(loop.stacked)}
     for kind in _STACKED:
-        sums = _Sums(loop, rows, kind)
+        sums = _LoopSums(loop, rows, kind)
         for part in loop.carry:
             sums.take_out(part)
         sums.finish()
 
 
-class _Sums:
+class _LoopSums:
     """Takes out the terms of one kind; `rows` are arrays of what iterations have."""
 
     def __init__(self, loop: Loop, rows: dict[Atom, Atom], kind: type[Op]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.stablehlo.attributes import Text, text
+from curta.compiler.stablehlo.attributes import RawAttribute, text
 from curta.compiler.stablehlo.types import element_type
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 
@@ -18,7 +18,7 @@ class Way(NamedTuple):
 
     operands: Sequence[Any]
     sums: Any
-    algorithm: Text | None = None
+    algorithm: RawAttribute | None = None
 
 
 class _Preset(NamedTuple):
@@ -106,7 +106,7 @@ def _algorithm(
     rhs_components: int = 1,
     products: int = 1,
     loose: bool = False,
-) -> Text:
+) -> RawAttribute:
     kinds = ("lhs_precision_type", "rhs_precision_type", "accumulation_type")
     entries = dict(zip(kinds, names, strict=True)) | {
         "lhs_component_count": str(lhs_components),
@@ -114,4 +114,4 @@ def _algorithm(
         "num_primitive_operations": str(products),
         "allow_imprecise_accumulation": text(loose),
     }
-    return Text(f"<{', '.join(f'{k} = {v}' for k, v in entries.items())}>")
+    return RawAttribute(f"<{', '.join(f'{k} = {v}' for k, v in entries.items())}>")

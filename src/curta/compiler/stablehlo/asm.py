@@ -14,14 +14,20 @@ from typing import Any
 
 from curta.compiler.stablehlo.attributes import dictionary, symbol
 from curta.compiler.stablehlo.forms import FORMS, signature
-from curta.compiler.stablehlo.ir import Block, Function, Module, Operation, Value
+from curta.compiler.stablehlo.ir import (
+    HloBlock,
+    HloFunction,
+    HloModule,
+    HloValue,
+    Operation,
+)
 from curta.compiler.stablehlo.locations import Locations
 
 _PRINTS_ALL = {"stablehlo.custom_call"}
 """Operations whose short form has the attributes that dialects add among its own."""
 
 
-class PrintedModule(Module):
+class PrintedModule(HloModule):
     """A module that is shown as its text, and has what programs ask MLIR's bindings."""
 
     def text(self, *, debug_info: bool = False) -> str:
@@ -46,7 +52,7 @@ class PrintedModule(Module):
         return SimpleNamespace(operations=[*self.functions.values()])
 
 
-def module_text(module: Module, debug_info: bool = False) -> str:
+def module_text(module: HloModule, debug_info: bool = False) -> str:
     """The text of the module, with `debug_info` with the lines of the program."""
     where = Locations() if debug_info else None
     end = where.unknown() if where else ""
@@ -69,7 +75,7 @@ class _Printer:
 
     def __init__(self, where: Locations | None) -> None:
         self._where = where
-        self._names: dict[Value, str] = {}
+        self._names: dict[HloValue, str] = {}
         self._used: set[str] = set()
         self._values = 0
         self._arguments = 0
@@ -77,16 +83,16 @@ class _Printer:
 
     # ---------------------------------------------------------------- names
 
-    def name(self, value: Value) -> str:
+    def name(self, value: HloValue) -> str:
         """The name of a value, as it is used."""
         return self._names[value]
 
-    def names(self, values: Sequence[Value]) -> str:
+    def names(self, values: Sequence[HloValue]) -> str:
         """`%0, %1`."""
         names = self._names
         return ", ".join([names[v] for v in values])
 
-    def _number(self, values: Sequence[Value]) -> str:
+    def _number(self, values: Sequence[HloValue]) -> str:
         """Name the results of an operation; the text left of its `=`."""
         if not values:
             return ""
@@ -98,7 +104,7 @@ class _Printer:
         groups = [values[i:j] for i, j in zip(starts, ends, strict=True)]
         return ", ".join(map(self._named, groups)) + " = "
 
-    def _named(self, values: Sequence[Value]) -> str:
+    def _named(self, values: Sequence[HloValue]) -> str:
         """Name results under one name; `%0:2` is that of two."""
         hint = values[0].hint
         if hint:
@@ -121,7 +127,7 @@ class _Printer:
         self._used.add(name)
         return name
 
-    def argument(self, value: Value) -> str:
+    def argument(self, value: HloValue) -> str:
         """Name an argument of a block."""
         if value.hint:
             name = self._unique(value.hint)
@@ -131,7 +137,7 @@ class _Printer:
         self._names[value] = name
         return name
 
-    def rename(self, value: Value, name: str) -> None:
+    def rename(self, value: HloValue, name: str) -> None:
         """Print a value under a name that is in use for another."""
         self._names[value] = name
 
@@ -144,7 +150,7 @@ class _Printer:
 
     # ----------------------------------------------------------------- text
 
-    def function(self, function: Function) -> Iterator[str]:
+    def function(self, function: HloFunction) -> Iterator[str]:
         """The lines of a function."""
         keyword = "public" if function.public else "private"
         values = function.body.arguments
@@ -159,7 +165,7 @@ class _Printer:
         yield from self.block(function.body, "    ")
         yield "  }" + self.location(function.location)
 
-    def block(self, block: Block, indent: str) -> list[str]:
+    def block(self, block: HloBlock, indent: str) -> list[str]:
         """The lines of a block."""
         # Names of a block come before those of the regions in it.
         heads = [self._number(op.results) for op in block.operations]
@@ -200,7 +206,7 @@ class _Printer:
                 lines += self.labelled(region, indent)
         return [*lines, f"{indent}}}){tail}"]
 
-    def labelled(self, region: Block, indent: str) -> list[str]:
+    def labelled(self, region: HloBlock, indent: str) -> list[str]:
         """The lines of a region, which begin with its arguments if it has any."""
         arguments = ", ".join(
             f"{self.argument(v)}: {v.type}{self._argument_location()}"

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 
-class Text(str):
+class RawAttribute(str):
     """An attribute that is written already."""
 
     __slots__ = ()
 
 
 def text(value: Any) -> str:
-    """An attribute: a bool, an int (of 64 bits), a string, ints, or `Text`."""
-    if isinstance(value, Text):
+    """An attribute: a bool, an int (of 64 bits), a string, ints, or `RawAttribute`."""
+    if isinstance(value, RawAttribute):
         return value
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
@@ -55,14 +55,14 @@ def commas(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values))
 
 
-def ints(values: Sequence[Any]) -> Text:
+def ints(values: Sequence[Any]) -> RawAttribute:
     """`[1, 2]`."""
-    return Text(f"[{commas(values)}]")
+    return RawAttribute(f"[{commas(values)}]")
 
 
-def layouts(orders: Iterable[Sequence[int]]) -> Text:
+def layouts(orders: Iterable[Sequence[int]]) -> RawAttribute:
     """`[dense<[1, 0]> : tensor<2xindex>]`, of the dims of arrays, major to minor."""
-    return Text(f"[{', '.join(map(_layout, orders))}]")
+    return RawAttribute(f"[{', '.join(map(_layout, orders))}]")
 
 
 def _layout(order: Sequence[int]) -> str:
@@ -71,9 +71,9 @@ def _layout(order: Sequence[int]) -> str:
     return f"dense<{shown}> : tensor<{rank}xindex>"
 
 
-def enum(kind: str, value: str) -> Text:
+def enum(kind: str, value: str) -> RawAttribute:
     """`#stablehlo<kind VALUE>`."""
-    return Text(f"#stablehlo<{kind} {value}>")
+    return RawAttribute(f"#stablehlo<{kind} {value}>")
 
 
 def dictionary(entries: Mapping[str, Any]) -> str:

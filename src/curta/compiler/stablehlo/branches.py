@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
 from curta.compiler.stablehlo.lowering import (
     PLATFORM_INDEX,
-    Builder,
+    BlockBuilder,
     lower_closed,
     ordered_effects,
     rule,
@@ -21,7 +21,9 @@ from curta.core.jaxpr import ClosedJaxpr
 
 
 @rule(Cond)
-def _cond(b: Builder, op: Cond, index: Value, *operands: Value) -> Sequence[Value]:
+def _cond(
+    b: BlockBuilder, op: Cond, index: HloValue, *operands: HloValue
+) -> Sequence[HloValue]:
     """The branches read the operands where they are."""
     if op.branches_platforms is not None and len(b.program.platforms) == 1:
         (platform,) = b.program.platforms
@@ -29,7 +31,7 @@ def _cond(b: Builder, op: Cond, index: Value, *operands: Value) -> Sequence[Valu
         return lower_closed(b, chosen, operands)
     effects = ordered_effects(op.effects)
 
-    def region(branch: ClosedJaxpr) -> Block:
+    def region(branch: ClosedJaxpr) -> HloBlock:
         with b.region([]) as inner:
             outs = lower_closed(inner, branch, operands)
             return inner.finish(*[inner.tokens[e] for e in effects], *outs)
@@ -42,12 +44,12 @@ def _cond(b: Builder, op: Cond, index: Value, *operands: Value) -> Sequence[Valu
 
 
 @rule(PlatformIndex)
-def _platform_index(b: Builder, op: PlatformIndex) -> Value:
+def _platform_index(b: BlockBuilder, op: PlatformIndex) -> HloValue:
     indices = [platform_index(op.platforms, p) for p in b.program.platforms]
     if len(set(indices)) == 1:
         return b.constant(np.int32(indices[0]))
 
-    def region(number: int) -> Block:
+    def region(number: int) -> HloBlock:
         with b.region([]) as inner:
             return inner.finish(inner.constant(np.int32(number)))
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import Text, layouts
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, ordered_effects, rule
+from curta.compiler.stablehlo.attributes import RawAttribute, layouts
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, ordered_effects, rule
 from curta.compiler.stablehlo.shardings import uses_shardy
 from curta.compiler.stablehlo.types import TOKEN
 from curta.control.callback import Computing, Debugging
@@ -43,13 +43,13 @@ class Callback(NamedTuple):
 
 
 @rule(Debugging)
-def _debugging(b: Builder, op: Debugging, *xs: Value) -> Sequence[Value]:
+def _debugging(b: BlockBuilder, op: Debugging, *xs: HloValue) -> Sequence[HloValue]:
     ordered = bool(ordered_effects(op.effects))  # then JAX does not say where
     return _called(b, op, xs, effect=True, is_placed=not ordered)
 
 
 @rule(Computing)
-def _computing(b: Builder, op: Computing, *xs: Value) -> Sequence[Value]:
+def _computing(b: BlockBuilder, op: Computing, *xs: HloValue) -> Sequence[HloValue]:
     manual = b.manual
     if manual and manual.axes != {*manual.mesh.axis_names}:
         raise NotImplementedError(
@@ -61,7 +61,7 @@ def _computing(b: Builder, op: Computing, *xs: Value) -> Sequence[Value]:
 
 
 @rule(Check)
-def _check(b: Builder, op: Check, *xs: Value) -> Sequence[Value]:
+def _check(b: BlockBuilder, op: Check, *xs: HloValue) -> Sequence[HloValue]:
     """The host raises it."""
     if op.debug:
         return []
@@ -70,13 +70,13 @@ def _check(b: Builder, op: Check, *xs: Value) -> Sequence[Value]:
 
 
 def _called(
-    b: Builder,
+    b: BlockBuilder,
     op: Any,
-    xs: Sequence[Value],
+    xs: Sequence[HloValue],
     *,
     effect: bool,
     is_placed: bool = True,
-) -> Sequence[Value]:
+) -> Sequence[HloValue]:
     effects = ordered_effects(op.effects)
     token = b.tokens[effects[0]] if effects else None
     if {*b.program.platforms} == {"cpu"}:
@@ -97,14 +97,14 @@ def _called(
 
 
 def _custom_call(
-    b: Builder,
+    b: BlockBuilder,
     op: Any,
-    xs: Sequence[Value],
-    token: Value | None,
+    xs: Sequence[HloValue],
+    token: HloValue | None,
     *,
     effect: bool,
     is_placed: bool,
-) -> tuple[Value | None, Sequence[Value]]:
+) -> tuple[HloValue | None, Sequence[HloValue]]:
     number = next(b.program.call_numbers)
     b.program.callbacks.append(Callback(op.eval, b.ins, b.outs, number=number))
     before = [] if token is None else [token]
@@ -112,7 +112,7 @@ def _custom_call(
     attributes: dict[str, Any] = {
         "call_target_name": PYTHON_TARGET,
         "backend_config": "",
-        "mhlo.backend_config": {"index": Text(f"{number} : ui64")},
+        "mhlo.backend_config": {"index": RawAttribute(f"{number} : ui64")},
         "operand_layouts": layouts([*tokens, *[range(a.ndim) for a in b.ins]]),
         "result_layouts": layouts([*tokens, *[range(a.ndim) for a in b.outs]]),
     }
@@ -127,7 +127,7 @@ def _custom_call(
     return (result[0] if before else None), result[len(before) :]
 
 
-def _one_device(b: Builder, ranks: Sequence[int]) -> tuple[str, Any]:
+def _one_device(b: BlockBuilder, ranks: Sequence[int]) -> tuple[str, Any]:
     """Where a function is called: on the first device, or on each under `shard_map`.
 
     It is said of each result, the ranks of which are given.
@@ -137,7 +137,7 @@ def _one_device(b: Builder, ranks: Sequence[int]) -> tuple[str, Any]:
     mesh = b.program.meshes.name((), only=None if b.manual else 0)
     dims = [", ".join(["{}"] * rank) if b.manual else "" for rank in ranks]
     each = ", ".join(f"<@{mesh}, [{d}]>" for d in dims)
-    return "sdy.sharding", Text(f"#sdy.sharding_per_value<[{each}]>")
+    return "sdy.sharding", RawAttribute(f"#sdy.sharding_per_value<[{each}]>")
 
 
 # ---------------------------------------------------------------------- messages
@@ -146,8 +146,8 @@ _TO_HOST, _FROM_HOST = 2, 3  # kinds of channels
 
 
 def _messages(
-    b: Builder, op: Any, xs: Sequence[Value], token: Value | None
-) -> tuple[Value, Sequence[Value]]:
+    b: BlockBuilder, op: Any, xs: Sequence[HloValue], token: HloValue | None
+) -> tuple[HloValue, Sequence[HloValue]]:
     waits = token is not None
     token = b.op("create_token", [], TOKEN) if token is None else token
     sends, receives, results = [], [], []
@@ -170,11 +170,11 @@ def _messages(
 
 
 def _channel(
-    b: Builder, number: int, kind: int, ranks: Sequence[int]
+    b: BlockBuilder, number: int, kind: int, ranks: Sequence[int]
 ) -> dict[str, Any]:
     key, sharding = _one_device(b, ranks)
     return {
-        "channel_handle": Text(
+        "channel_handle": RawAttribute(
             f"#stablehlo.channel_handle<handle = {number}, type = {kind}>"
         ),
         "is_host_transfer": True,
@@ -190,7 +190,7 @@ def _channel(
 
 
 @rule(DceSink)
-def _sink(b: Builder, op: DceSink, x: Value) -> Sequence[Value]:
+def _sink(b: BlockBuilder, op: DceSink, x: HloValue) -> Sequence[HloValue]:
     if op.prevent_mlir_dce:
         b.emit(
             "stablehlo.custom_call",

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import UNIT, Text
+from curta.compiler.stablehlo.attributes import UNIT, RawAttribute
 from curta.compiler.stablehlo.constants import dense
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, lower_closed, rule
 from curta.compiler.stablehlo.shape import full, slice_of
 from curta.compiler.stablehlo.shardings import Manual
 from curta.compiler.stablehlo.types import (
@@ -44,10 +44,10 @@ from curta.primitives.exchange import (
 Groups = Sequence[Sequence[int]]
 
 # The number that all collectives share: it says that they are between partitions.
-CHANNEL = Text("#stablehlo.channel_handle<handle = 1, type = 1>")
+CHANNEL = RawAttribute("#stablehlo.channel_handle<handle = 1, type = 1>")
 
 
-def _manual(b: Builder, names: Sequence[Any]) -> Manual:
+def _manual(b: BlockBuilder, names: Sequence[Any]) -> Manual:
     """The mesh whose axes have these names; NameError if they are not mapped."""
     for name in names:
         if b.manual is None or name not in b.manual.mesh.axis_names:
@@ -56,7 +56,7 @@ def _manual(b: Builder, names: Sequence[Any]) -> Manual:
     return b.manual
 
 
-def replica_groups(b: Builder, names: Sequence[Any], groups: Any = None) -> Groups:
+def replica_groups(b: BlockBuilder, names: Sequence[Any], groups: Any = None) -> Groups:
     """The numbers of the devices that exchange among each other along some axes.
 
     With `groups`, those at these positions of them.
@@ -71,13 +71,13 @@ def replica_groups(b: Builder, names: Sequence[Any], groups: Any = None) -> Grou
     return [[row[i] for i in group] for row in rows for group in groups]
 
 
-def _groups_attribute(groups: Groups) -> Text:
+def _groups_attribute(groups: Groups) -> RawAttribute:
     """Groups as a matrix; those that are shorter end with -1."""
     columns = [*itertools.zip_longest(*groups, fillvalue=-1)]
     return dense(np.array(columns, np.int64).T)
 
 
-def _reducer(b: Builder, name: str, x: Value) -> Block:
+def _reducer(b: BlockBuilder, name: str, x: HloValue) -> HloBlock:
     """The region that applies an operation to two elements; sums of bools are `or`."""
     element = with_element("tensor<>", element_of(x.type))
     name = "or" if name == "add" and element_of(x.type) == "i1" else name
@@ -89,12 +89,12 @@ _REDUCERS: dict[type[Op], str] = {Psum: "add", Pmax: "maximum", Pmin: "minimum"}
 
 
 @rule(*_REDUCERS)
-def _all_reduce(b: Builder, op: Reducing, x: Value) -> Value:
+def _all_reduce(b: BlockBuilder, op: Reducing, x: HloValue) -> HloValue:
     name = next(_REDUCERS[c] for c in type(op).__mro__ if c in _REDUCERS)
     return _reduced(b, name, x, replica_groups(b, op.axis_names, op.groups))
 
 
-def _reduced(b: Builder, name: str, x: Value, groups: Groups) -> Value:
+def _reduced(b: BlockBuilder, name: str, x: HloValue, groups: Groups) -> HloValue:
     reducer = _reducer(b, name, x)
     return _collective(
         b, "all_reduce", x, x.type, groups, reducer, use_global_device_ids=UNIT
@@ -102,14 +102,14 @@ def _reduced(b: Builder, name: str, x: Value, groups: Groups) -> Value:
 
 
 def _collective(
-    b: Builder,
+    b: BlockBuilder,
     name: str,
-    x: Value,
+    x: HloValue,
     type_: str,
     groups: Groups,
-    *regions: Block,
+    *regions: HloBlock,
     **attributes: Any,
-) -> Value:
+) -> HloValue:
     (result,) = b.emit(
         f"stablehlo.{name}",
         [x],
@@ -123,12 +123,12 @@ def _collective(
 
 
 @rule(PVary)
-def _unchanged(b: Builder, op: PVary, x: Value) -> Value:
+def _unchanged(b: BlockBuilder, op: PVary, x: HloValue) -> HloValue:
     return x
 
 
 @rule(AllGather)
-def _all_gather(b: Builder, op: AllGather, x: Value) -> Value:
+def _all_gather(b: BlockBuilder, op: AllGather, x: HloValue) -> HloValue:
     if not op.tiled:
         shape = b.ins[0].shape
         dims = [i + (i >= op.dim) for i in range(len(shape))]
@@ -139,13 +139,15 @@ def _all_gather(b: Builder, op: AllGather, x: Value) -> Value:
     return _gathered(b, x, op.dim, groups, b.out_type)
 
 
-def _gathered(b: Builder, x: Value, dim: int, groups: Groups, type_: str) -> Value:
+def _gathered(
+    b: BlockBuilder, x: HloValue, dim: int, groups: Groups, type_: str
+) -> HloValue:
     options = {"all_gather_dim": dim, "use_global_device_ids": UNIT}
     return _collective(b, "all_gather", x, type_, groups, **options)
 
 
 @rule(PsumScatter)
-def _reduce_scatter(b: Builder, op: PsumScatter, x: Value) -> Value:
+def _reduce_scatter(b: BlockBuilder, op: PsumScatter, x: HloValue) -> HloValue:
     shape = list(b.ins[0].shape)
     shape[op.dim] //= op.axis_size
     type_ = tensor(tuple(shape), element_type(b.ins[0].dtype))
@@ -157,7 +159,7 @@ def _reduce_scatter(b: Builder, op: PsumScatter, x: Value) -> Value:
 
 
 @rule(Ppermute)
-def _permute(b: Builder, op: Ppermute, x: Value) -> Value:
+def _permute(b: BlockBuilder, op: Ppermute, x: HloValue) -> HloValue:
     pairs = [
         (group[source], group[target])
         for group in replica_groups(b, op.axis_names)
@@ -173,7 +175,7 @@ def _permute(b: Builder, op: Ppermute, x: Value) -> Value:
 
 
 @rule(AllToAll)
-def _all_to_all(b: Builder, op: AllToAll, x: Value) -> Value:
+def _all_to_all(b: BlockBuilder, op: AllToAll, x: HloValue) -> HloValue:
     groups = replica_groups(b, op.axis_names, op.groups)
     count = len(groups[0])
     shape, split, concat = list(b.ins[0].shape), op.split_dim, op.concat_dim
@@ -197,7 +199,7 @@ def _all_to_all(b: Builder, op: AllToAll, x: Value) -> Value:
 
 
 @rule(Pbroadcast)
-def _broadcast(b: Builder, op: Pbroadcast, x: Value) -> Value:
+def _broadcast(b: BlockBuilder, op: Pbroadcast, x: HloValue) -> HloValue:
     groups = replica_groups(b, op.axis_names)
     if {*b.program.platforms} <= {"cuda", "rocm"}:
         first = [
@@ -215,7 +217,7 @@ def _broadcast(b: Builder, op: Pbroadcast, x: Value) -> Value:
 
 
 @rule(Pcollect)
-def _collect(b: Builder, op: Pcollect, x: Value) -> Value:
+def _collect(b: BlockBuilder, op: Pcollect, x: HloValue) -> HloValue:
     groups = replica_groups(b, op.axis_names)
     total = _reduced(b, "add", x, groups)
     target = b.constant(np.int32(op.target))
@@ -225,7 +227,7 @@ def _collect(b: Builder, op: Pcollect, x: Value) -> Value:
 
 
 @rule(OwnPart)
-def _own_part(b: Builder, op: OwnPart, x: Value) -> Value:
+def _own_part(b: BlockBuilder, op: OwnPart, x: HloValue) -> HloValue:
     shape, element = list(b.ins[0].shape), element_type(b.ins[0].dtype)
     size = shape[op.dim] // op.axis_size
     start = axis_index(b, op.axis_names)
@@ -242,7 +244,7 @@ def _own_part(b: Builder, op: OwnPart, x: Value) -> Value:
 
 
 @rule(RaggedAllToAll)
-def _ragged_all_to_all(b: Builder, op: RaggedAllToAll, *xs: Value) -> Value:
+def _ragged_all_to_all(b: BlockBuilder, op: RaggedAllToAll, *xs: HloValue) -> HloValue:
     if {*b.program.platforms} <= {"cuda", "rocm", "tpu"}:
         groups = _groups_attribute(replica_groups(b, op.axis_names, op.groups))
         return b.op(
@@ -250,7 +252,7 @@ def _ragged_all_to_all(b: Builder, op: RaggedAllToAll, *xs: Value) -> Value:
             xs,
             b.out_type,
             call_target_name="ragged_all_to_all",
-            api_version=Text("4 : i32"),
+            api_version=RawAttribute("4 : i32"),
             backend_config={"channel_id": 1, "replica_groups": groups},
         )
     made: Callable[..., Any] = op._exchanged  # XLA has no such exchange on CPUs
@@ -262,11 +264,11 @@ def _ragged_all_to_all(b: Builder, op: RaggedAllToAll, *xs: Value) -> Value:
 
 
 @rule(AxisIndex)
-def _axis_index(b: Builder, op: AxisIndex) -> Value:
+def _axis_index(b: BlockBuilder, op: AxisIndex) -> HloValue:
     return axis_index(b, op.axis_names)
 
 
-def axis_index(b: Builder, names: Sequence[Any]) -> Value:
+def axis_index(b: BlockBuilder, names: Sequence[Any]) -> HloValue:
     """The index of the device along some axes, an int32."""
     mesh, axes = _manual(b, names)
     others = [n for n in mesh.axis_names if n not in axes]
@@ -291,9 +293,9 @@ def axis_index(b: Builder, names: Sequence[Any]) -> Value:
     return result
 
 
-def _index_along(b: Builder, names: Sequence[Any]) -> Value:
+def _index_along(b: BlockBuilder, names: Sequence[Any]) -> HloValue:
     mesh = _manual(b, names).mesh
-    result: Value | None = None
+    result: HloValue | None = None
     for name in names:
         axis = mesh.axis_names.index(name)
         behind = b.constant(np.uint32(math.prod(mesh.axis_sizes[axis + 1 :])))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.attributes import RawAttribute
 from curta.compiler.stablehlo.types import element_type, tensor
 from curta.core.avals import ShapedArray
 from curta.dtypes import ExtendedDType, KeyDType, KeyFill
@@ -47,7 +47,7 @@ _PRECISION = {
 _MOST_WRITTEN = 100  # elements; the bytes of more are written in hex
 
 
-def dense(values: np.ndarray[Any, Any]) -> Text:
+def dense(values: np.ndarray[Any, Any]) -> RawAttribute:
     """`dense<...> : tensor<...>` for an array of any shape and dtype.
 
     A splat is written once; large tensors as the bytes of their elements in hex.
@@ -55,12 +55,12 @@ def dense(values: np.ndarray[Any, Any]) -> Text:
     if values.dtype.kind == "V" and not values.dtype.itemsize or values.dtype.fields:
         values = np.zeros(values.shape, bool)  # float0
     element = element_type(values.dtype)
-    return Text(
+    return RawAttribute(
         f"dense<{_elements(values, element)}> : {tensor(values.shape, element)}"
     )
 
 
-def constant_text(values: np.ndarray[Any, Any]) -> tuple[Text, str, str]:
+def constant_text(values: np.ndarray[Any, Any]) -> tuple[RawAttribute, str, str]:
     """A constant, its type, and what MLIR calls its value."""
     if values.ndim or not values.dtype.itemsize:  # float0 has no bytes
         return _constant_text(values)
@@ -68,11 +68,11 @@ def constant_text(values: np.ndarray[Any, Any]) -> tuple[Text, str, str]:
 
 
 @functools.lru_cache(1024)
-def _scalar_constant(dtype: Any, data: bytes) -> tuple[Text, str, str]:
+def _scalar_constant(dtype: Any, data: bytes) -> tuple[RawAttribute, str, str]:
     return _constant_text(np.frombuffer(data, dtype).reshape(()))
 
 
-def _constant_text(values: np.ndarray[Any, Any]) -> tuple[Text, str, str]:
+def _constant_text(values: np.ndarray[Any, Any]) -> tuple[RawAttribute, str, str]:
     text = dense(values)
     _, _, type_ = text.rpartition(" : ")
     return text, type_, "cst" if type_.endswith(_NOT_INTEGERS) else "c"

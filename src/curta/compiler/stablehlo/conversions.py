@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, rule
 from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import full
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
@@ -14,7 +14,7 @@ from curta.primitives.elementwise.convert import BitcastConvertType, ConvertElem
 
 
 @rule(ConvertElementType, keys=True)
-def _convert(b: Builder, op: ConvertElementType, x: Value) -> Value:
+def _convert(b: BlockBuilder, op: ConvertElementType, x: HloValue) -> HloValue:
     (aval,), (out,) = b.ins, b.outs
     old, new = physical_dtype(aval.dtype), physical_dtype(out.dtype)
     if old == new:
@@ -33,6 +33,6 @@ def _convert(b: Builder, op: ConvertElementType, x: Value) -> Value:
 
 
 @rule(BitcastConvertType)
-def _bitcast(b: Builder, op: BitcastConvertType, x: Value) -> Value:
+def _bitcast(b: BlockBuilder, op: BitcastConvertType, x: HloValue) -> HloValue:
     type_ = tensor_type(b.outs[0])
     return x if x.type == type_ else b.op("bitcast_convert", [x], type_)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from curta._base.lazy_dataclass import dataclass
-from curta.compiler.stablehlo.attributes import Text
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.attributes import RawAttribute
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, rule
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 
 
-class Routine(NamedTuple):
+class CallRoutine(NamedTuple):
     """How an op is made of calls of `targets`, if it `fits`: `function(op, *arrays)`.
 
     The function gets arrays of dtypes that libraries have, and gives a list of them.
@@ -31,7 +31,7 @@ class Routine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Operation(Op):
+class HloOp(Op):
     """An operation of StableHLO, with results of given types."""
 
     name: ClassVar[str] = "operation"
@@ -44,8 +44,8 @@ class Operation(Op):
         return list(self.results)
 
 
-@rule(Operation)
-def _operation(b: Builder, op: Operation, *xs: Value) -> Sequence[Value]:
+@rule(HloOp)
+def _operation(b: BlockBuilder, op: HloOp, *xs: HloValue) -> Sequence[HloValue]:
     name = f"stablehlo.{op.operation}"
     return b.emit(name, xs, b.out_types, **dict(op.attributes))
 
@@ -61,7 +61,7 @@ def alias(operand: int, result: int, is_only: bool) -> str:
 
 def sharding_rule(
     batch: int, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]
-) -> Text:
+) -> RawAttribute:
     """Shardy's rule of a routine: the dims of the batch may be split, others not.
 
     Every dim has a factor; that of the batch is one for all operands and results. A
@@ -86,7 +86,7 @@ def sharding_rule(
 
     mapping = f"({dims(ins)})->({dims(outs)})"
     known = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return Text(f"#sdy.op_sharding_rule<{mapping} {{{known}}}, custom>")
+    return RawAttribute(f"#sdy.op_sharding_rule<{mapping} {{{known}}}, custom>")
 
 
 def _factor_names() -> Iterator[str]:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.ir import HloValue
 from curta.compiler.stablehlo.types import Dynamic, element_of
 from curta.core.dim import SymbolicDim, is_symbolic_dim
 
 if TYPE_CHECKING:
-    from curta.compiler.stablehlo.lowering import Builder
+    from curta.compiler.stablehlo.lowering import BlockBuilder
 
 
 class Ledger:
@@ -31,14 +31,14 @@ class Ledger:
     MARK = re.compile("\0(\\d+)\0")
 
     def __init__(self) -> None:
-        self.noted: list[Value] = []
-        self.shown: list[Value] = []
+        self.noted: list[HloValue] = []
+        self.shown: list[HloValue] = []
 
 
 class Condition:
     """A comparison of numbers; it is noted, and taken for true, where it is asked."""
 
-    def __init__(self, ledger: Ledger, value: Value) -> None:
+    def __init__(self, ledger: Ledger, value: HloValue) -> None:
         self.ledger = ledger
         self.value = value
 
@@ -52,15 +52,15 @@ class Number(SymbolicDim):
 
     __slots__ = ("b", "ledger", "value")
 
-    def __init__(self, b: Builder, value: Value, ledger: Ledger) -> None:
-        self.b: Builder = b
-        self.value: Value = value
+    def __init__(self, b: BlockBuilder, value: HloValue, ledger: Ledger) -> None:
+        self.b: BlockBuilder = b
+        self.value: HloValue = value
         self.ledger: Ledger = ledger
 
-    def _made(self, value: Value) -> Number:
+    def _made(self, value: HloValue) -> Number:
         return Number(self.b, value, self.ledger)
 
-    def _value(self, other: Any) -> Value:
+    def _value(self, other: Any) -> HloValue:
         if isinstance(other, Number):
             return other.value
         return number_constant(self.b, other, self.value.type)
@@ -69,7 +69,7 @@ class Number(SymbolicDim):
         operands = [self._value(x), self._value(y)]
         return self._made(self.b.op(name, operands, self.value.type))
 
-    def _compared(self, direction: str, x: Any, y: Any) -> Value:
+    def _compared(self, direction: str, x: Any, y: Any) -> HloValue:
         return self.b.op(
             "compare",
             [self._value(x), self._value(y)],
@@ -159,12 +159,12 @@ class Number(SymbolicDim):
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
-def number_constant(b: Builder, value: int, type_: str) -> Value:
+def number_constant(b: BlockBuilder, value: int, type_: str) -> HloValue:
     """An integer as a number of the program."""
     return b.constant(np.asarray(value, "i8" if type_ == "tensor<i64>" else "i4"))
 
 
-def number(b: Builder, dim: Any, type_: str) -> Value:
+def number(b: BlockBuilder, dim: Any, type_: str) -> HloValue:
     """The value of a dim."""
     if not is_symbolic_dim(dim):
         return number_constant(b, dim, type_)
@@ -177,7 +177,7 @@ def number(b: Builder, dim: Any, type_: str) -> Value:
     )
 
 
-def vector(b: Builder, dims: Sequence[Any]) -> Value:
+def vector(b: BlockBuilder, dims: Sequence[Any]) -> HloValue:
     """Dims as a tensor of rank 1."""
     type_ = next(iter(b.numbers.values())).type
     element = element_of(type_)
@@ -210,12 +210,12 @@ _DYNAMIC: dict[str, tuple[str, Sequence[str]]] = {
 
 
 def dynamic_op(
-    b: Builder,
+    b: BlockBuilder,
     name: str,
-    xs: Sequence[Value],
+    xs: Sequence[HloValue],
     type_: str,
     attributes: Mapping[str, Any],
-) -> Value | None:
+) -> HloValue | None:
     """An operation in the form that takes its shapes as operands; None without one."""
     if name not in _DYNAMIC:
         return None

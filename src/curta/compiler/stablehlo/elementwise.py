@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.attributes import RawAttribute
 from curta.compiler.stablehlo.constants import float_text
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, rule
 from curta.compiler.stablehlo.regions import op_region
 from curta.compiler.stablehlo.scalars import compare_type as compare_type, elementwise
 from curta.compiler.stablehlo.shape import full
@@ -87,7 +87,9 @@ _REAL_NAMES: dict[type[Op], str] = {
 }
 
 
-def broadcast(b: Builder, x: Value, aval: ShapedArray, shape: Sequence[int]) -> Value:
+def broadcast(
+    b: BlockBuilder, x: HloValue, aval: ShapedArray, shape: Sequence[int]
+) -> HloValue:
     """An operand of an elementwise op in the shape of the result.
 
     It has that rank, with 1 where it is repeated, or none.
@@ -99,7 +101,7 @@ def broadcast(b: Builder, x: Value, aval: ShapedArray, shape: Sequence[int]) -> 
     return b.op("broadcast_in_dim", [x], type_, broadcast_dimensions=dims)
 
 
-def broadcast_all(b: Builder, xs: Sequence[Value]) -> list[Value]:
+def broadcast_all(b: BlockBuilder, xs: Sequence[HloValue]) -> list[HloValue]:
     """The operands of the eqn in the shape of its result."""
     out = b.outs[0]
     return [
@@ -111,7 +113,7 @@ def broadcast_all(b: Builder, xs: Sequence[Value]) -> list[Value]:
 
 
 @rule(Elementwise)
-def _by_scalar_code(b: Builder, op: Any, *xs: Value) -> Value:
+def _by_scalar_code(b: BlockBuilder, op: Any, *xs: HloValue) -> HloValue:
     shape = b.outs[0].shape
     given = [a.dtype for a in b.ins]
     wide = [_computed(d) for d in given]
@@ -134,20 +136,20 @@ def _computed(dtype: Any) -> Any:
 
 
 @rule(*_NAMES)
-def _one_operation(b: Builder, op: Op, *xs: Value) -> Value:
+def _one_operation(b: BlockBuilder, op: Op, *xs: HloValue) -> HloValue:
     name, type_ = _NAMES[type(op)], tensor_type(b.outs[0])
     return b.op(name, broadcast_all(b, xs), type_, **accuracy(op))
 
 
 @rule(*_REAL_NAMES)
-def _one_operation_if_real(b: Builder, op: Op, *xs: Value) -> Value:
+def _one_operation_if_real(b: BlockBuilder, op: Op, *xs: HloValue) -> HloValue:
     if b.ins[0].dtype.kind == "c":
         return _by_scalar_code(b, op, *xs)
     name, type_ = _REAL_NAMES[type(op)], tensor_type(b.outs[0])
     return b.op(name, broadcast_all(b, xs), type_, **accuracy(op))
 
 
-def accuracy(op: Op) -> dict[str, Text]:
+def accuracy(op: Op) -> dict[str, RawAttribute]:
     """The attribute for the accuracy that was asked for, if any was."""
     wanted = getattr(op, "accuracy", None)
     if wanted is None or wanted is exponential.AccuracyMode.DEFAULT:
@@ -162,14 +164,14 @@ def accuracy(op: Op) -> dict[str, Text]:
         ]
         limits = "".join(result) + f"ulps = {wanted.ulps}, " * (wanted.ulps != 0)
     text = f"{limits}mode = #stablehlo.result_accuracy_mode<{mode}>"
-    return {"result_accuracy": Text(f"#stablehlo.result_accuracy<{text}>")}
+    return {"result_accuracy": RawAttribute(f"#stablehlo.result_accuracy<{text}>")}
 
 
 # ----------------------------------------------------------- of other operations
 
 
 @rule(arithmetic.Mul)
-def _multiply(b: Builder, op: arithmetic.Mul, *xs: Value) -> Value:
+def _multiply(b: BlockBuilder, op: arithmetic.Mul, *xs: HloValue) -> HloValue:
     element = element_type(b.outs[0].dtype)
     operands = broadcast_all(b, xs)
     if op.out_type is not None:
@@ -180,15 +182,15 @@ def _multiply(b: Builder, op: arithmetic.Mul, *xs: Value) -> Value:
 
 
 @rule(arithmetic.Square)
-def _square(b: Builder, op: arithmetic.Square, x: Value) -> Value:
+def _square(b: BlockBuilder, op: arithmetic.Square, x: HloValue) -> HloValue:
     if b.ins[0].dtype.kind == "c":
         return _by_scalar_code(b, op, x)
     return b.op("multiply", [x, x], x.type)
 
 
 @rule(arithmetic.IntegerPow)
-def _integer_pow(b: Builder, op: arithmetic.IntegerPow, x: Value) -> Value:
-    def product(x: Value, y: Value) -> Value:
+def _integer_pow(b: BlockBuilder, op: arithmetic.IntegerPow, x: HloValue) -> HloValue:
+    def product(x: HloValue, y: HloValue) -> HloValue:
         return b.op("multiply", [x, y], x.type)
 
     if op.y == 0:
@@ -209,7 +211,7 @@ def _integer_pow(b: Builder, op: arithmetic.IntegerPow, x: Value) -> Value:
 
 
 @rule(arithmetic.Mulhi)
-def _mulhi(b: Builder, op: arithmetic.Mulhi, *xs: Value) -> Value:
+def _mulhi(b: BlockBuilder, op: arithmetic.Mulhi, *xs: HloValue) -> HloValue:
     dtype = b.outs[0].dtype
     bits, prefix = itemsize_bits(dtype), "u" * dtype.name.startswith("u")
     if bits == 64:
@@ -224,7 +226,9 @@ def _mulhi(b: Builder, op: arithmetic.Mulhi, *xs: Value) -> Value:
 
 
 @rule(bitwise.PopulationCount)
-def _population_count(b: Builder, op: bitwise.PopulationCount, x: Value) -> Value:
+def _population_count(
+    b: BlockBuilder, op: bitwise.PopulationCount, x: HloValue
+) -> HloValue:
     (aval,) = b.ins
     bits, unsigned = itemsize_bits(aval.dtype), f"uint{itemsize_bits(aval.dtype)}"
     if bits >= 8 or aval.dtype.name == unsigned:
@@ -237,20 +241,20 @@ def _population_count(b: Builder, op: bitwise.PopulationCount, x: Value) -> Valu
 
 
 @rule(exponential.Logistic)
-def _logistic(b: Builder, op: exponential.Logistic, x: Value) -> Value:
+def _logistic(b: BlockBuilder, op: exponential.Logistic, x: HloValue) -> HloValue:
     below = b.op("exponential", [b.op("negate", [x], x.type)], x.type)
     total = b.op("add", [full(b, b.outs[0], 1), below], x.type)
     return b.op("divide", [full(b, b.outs[0], 1), total], x.type)
 
 
 @rule(exponential.Exp2)
-def _exp2(b: Builder, op: exponential.Exp2, x: Value) -> Value:
+def _exp2(b: BlockBuilder, op: exponential.Exp2, x: HloValue) -> HloValue:
     scaled = b.op("multiply", [full(b, b.outs[0], np.log(2)), x], x.type)
     return b.op("exponential", [scaled], x.type, **accuracy(op))
 
 
 @rule(magnitude.Sign)
-def _sign(b: Builder, op: magnitude.Sign, x: Value) -> Value:
+def _sign(b: BlockBuilder, op: magnitude.Sign, x: HloValue) -> HloValue:
     aval = b.outs[0]
     if not element_type(aval.dtype).startswith("u"):
         return b.op("sign", [x], x.type)
@@ -259,7 +263,7 @@ def _sign(b: Builder, op: magnitude.Sign, x: Value) -> Value:
 
 
 @rule(complexes.Conj)
-def _conj(b: Builder, op: complexes.Conj, x: Value) -> Value:
+def _conj(b: BlockBuilder, op: complexes.Conj, x: HloValue) -> HloValue:
     type_ = tensor_type(b.outs[0])
     if b.ins[0].dtype.kind != "c":
         return b.op("complex", [x, full(b, b.ins[0], 0)], type_)
@@ -269,7 +273,7 @@ def _conj(b: Builder, op: complexes.Conj, x: Value) -> Value:
 
 
 @rule(powers.Pow)
-def _power(b: Builder, op: powers.Pow, *xs: Value) -> Value:
+def _power(b: BlockBuilder, op: powers.Pow, *xs: HloValue) -> HloValue:
     x, y = broadcast_all(b, xs)
     if y.type != x.type:
         y = b.op("convert", [y], x.type)
@@ -277,13 +281,15 @@ def _power(b: Builder, op: powers.Pow, *xs: Value) -> Value:
 
 
 @rule(rounding.Round)
-def _round(b: Builder, op: rounding.Round, x: Value) -> Value:
+def _round(b: BlockBuilder, op: rounding.Round, x: HloValue) -> HloValue:
     even = op.rounding_method == rounding.RoundingMethod.TO_NEAREST_EVEN
     return b.op("round_nearest_even" if even else "round_nearest_afz", [x], x.type)
 
 
 @rule(rounding.ReducePrecision)
-def _reduce_precision(b: Builder, op: rounding.ReducePrecision, x: Value) -> Value:
+def _reduce_precision(
+    b: BlockBuilder, op: rounding.ReducePrecision, x: HloValue
+) -> HloValue:
     return b.op(
         "reduce_precision",
         [x],
@@ -297,7 +303,9 @@ def _reduce_precision(b: Builder, op: rounding.ReducePrecision, x: Value) -> Val
 
 
 @rule(SelectN)
-def _select_n(b: Builder, op: SelectN, which: Value, *cases: Value) -> Value:
+def _select_n(
+    b: BlockBuilder, op: SelectN, which: HloValue, *cases: HloValue
+) -> HloValue:
     if len(cases) == 1:
         return cases[0]
     if b.ins[0].dtype.kind == "b":
@@ -305,7 +313,9 @@ def _select_n(b: Builder, op: SelectN, which: Value, *cases: Value) -> Value:
     return _selected(b, which, cases, 0)
 
 
-def _selected(b: Builder, which: Value, cases: Sequence[Value], first: int) -> Value:
+def _selected(
+    b: BlockBuilder, which: HloValue, cases: Sequence[HloValue], first: int
+) -> HloValue:
     """The case that is chosen, by halves."""
     if len(cases) == 1:
         return cases[0]
@@ -318,7 +328,7 @@ def _selected(b: Builder, which: Value, cases: Sequence[Value], first: int) -> V
 
 
 @rule(Clamp)
-def _clamp(b: Builder, op: Clamp, *xs: Value) -> Value:
+def _clamp(b: BlockBuilder, op: Clamp, *xs: HloValue) -> HloValue:
     if b.outs[0].dtype.kind in "bc":
         return _by_scalar_code(b, op, *xs)
     return b.op("clamp", broadcast_all(b, xs), tensor_type(b.outs[0]))
@@ -338,7 +348,7 @@ _DIRECTIONS: dict[type[Op], str] = {
 
 
 @rule(*_DIRECTIONS, keys=True)
-def _compare(b: Builder, op: comparison.Comparison, *xs: Value) -> Value:
+def _compare(b: BlockBuilder, op: comparison.Comparison, *xs: HloValue) -> HloValue:
     if isinstance(b.ins[0].dtype, KeyDType):
         return _compare_keys(b, op, *xs)
     kind = compare_type(b.ins[0])
@@ -347,7 +357,7 @@ def _compare(b: Builder, op: comparison.Comparison, *xs: Value) -> Value:
     return compare(b, _DIRECTIONS[type(op)], *broadcast_all(b, xs), kind=kind)
 
 
-def _compare_keys(b: Builder, op: Op, *xs: Value) -> Value:
+def _compare_keys(b: BlockBuilder, op: Op, *xs: HloValue) -> HloValue:
     """Whether all words are equal, or one is not."""
     equal = isinstance(op, comparison.Eq)
     shape = b.outs[0].shape
@@ -373,7 +383,9 @@ def _compare_keys(b: Builder, op: Op, *xs: Value) -> Value:
     return result
 
 
-def compare(b: Builder, direction: str, x: Value, y: Value, *, kind: str) -> Value:
+def compare(
+    b: BlockBuilder, direction: str, x: HloValue, y: HloValue, *, kind: str
+) -> HloValue:
     """`x direction y`, elementwise."""
     return b.op(
         "compare",

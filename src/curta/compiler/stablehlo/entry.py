@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from curta._base.user_warnings import warn
 from curta.compiler.stablehlo import rules
-from curta.compiler.stablehlo.attributes import Text
-from curta.compiler.stablehlo.ir import Function
-from curta.compiler.stablehlo.lowering import Builder, Program, ordered_effects
+from curta.compiler.stablehlo.attributes import RawAttribute
+from curta.compiler.stablehlo.ir import HloFunction
+from curta.compiler.stablehlo.lowering import BlockBuilder, ModuleState, ordered_effects
 from curta.compiler.stablehlo.placing import in_memory
 from curta.compiler.stablehlo.shardings import physical_rank, sharding_attribute
 from curta.compiler.stablehlo.sized import define_sized, variables_of
@@ -30,7 +30,7 @@ from curta.transforms.discharge import accesses, discharge_jaxpr
 assert rules  # whose import fills the table
 
 
-class Entry(NamedTuple):
+class MainAttributes(NamedTuple):
     """What is said of a program, and of its arguments and results by number."""
 
     name: str
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     """Where dims are symbolic: the values of their variables, from actual shapes."""
 
 
-def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
+def lower_program(closed: ClosedJaxpr, entry: MainAttributes) -> ModuleState:
     """The module of a program: what no result needs is left out.
 
     So are arguments that nothing reads, unless they are to be kept.
@@ -70,13 +70,12 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     out_shardings = _shardings(entry.out_shardings, outs)
     variables = variables_of(ins)
     name = module_name(entry.name)
-    program = Program(name, entry.platforms, variables, entry.targets)
+    program = ModuleState(name, entry.platforms, variables, entry.targets)
     if entry.call_numbers is not None:
         program.call_numbers = entry.call_numbers
     program.mesh = entry.mesh
     count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
-    program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")
-
+    program.module.attributes["mhlo.num_partitions"] = RawAttribute(f"{count} : i32")
     position_of = {i: position for position, i in enumerate(kept)}
     closed = with_inputs(closed, [i in position_of for i in range(len(ins))])
     path = EMPTY.extend(f"jit({entry.name})")
@@ -99,7 +98,8 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     results = function.result_attributes[first:]
     for k, i in enumerate(changed, first + len(outs) - len(changed)):
         if i in position_of:
-            attributes[position_of[i]]["tf.aliasing_output"] = Text(f"{k} : i32")
+            aliased = RawAttribute(f"{k} : i32")
+            attributes[position_of[i]]["tf.aliasing_output"] = aliased
     for i, result in enumerate(results):
         if entry.result_names:
             result["jax.result_info"] = entry.result_names[i]
@@ -122,7 +122,7 @@ def _discharged(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[int]]:
     return result, [i for i, w in enumerate(written) if w]
 
 
-def _with_results(entry: Entry, count: int) -> Entry:
+def _with_results(entry: MainAttributes, count: int) -> MainAttributes:
     """What is said of a program that has more results."""
     names = [*entry.result_names, *[""] * count] if entry.result_names else ()
     where = [*entry.out_shardings, *[None] * count] if entry.out_shardings else ()
@@ -175,7 +175,7 @@ def _counts_within(jaxpr: Jaxpr) -> Iterator[int]:
 
 
 def _set_sharding(
-    program: Program,
+    program: ModuleState,
     attributes: dict[str, Any],
     sharding: Sharding | None,
     aval: ShapedArray,
@@ -211,8 +211,8 @@ _DEFAULT_KINDS = (None, "device")
 
 
 def _results_in_memories(
-    program: Program,
-    function: Function,
+    program: ModuleState,
+    function: HloFunction,
     shardings: Sequence[Sharding | None],
     first: int,
 ) -> None:
@@ -220,7 +220,7 @@ def _results_in_memories(
     kinds = [s.memory_kind if s else None for s in shardings]
     if all(kind in _DEFAULT_KINDS for kind in kinds):
         return
-    b = Builder(program, function.body)
+    b = BlockBuilder(program, function.body)
     end = function.body.operations.pop()
     b.location = end.location
     end.operands = [
@@ -234,7 +234,7 @@ def _results_in_memories(
 
 
 def _donate(
-    entry: Entry,
+    entry: MainAttributes,
     kept: Sequence[int],
     closed: ClosedJaxpr,
     attributes: Sequence[dict[str, Any]],
@@ -266,7 +266,7 @@ def _donate(
         if count > 1 and out_shardings[k] is None:
             attributes[i]["jax.buffer_donor"] = True
         else:
-            attributes[i]["tf.aliasing_output"] = Text(f"{k + first} : i32")
+            attributes[i]["tf.aliasing_output"] = RawAttribute(f"{k + first} : i32")
     unused = []
     for i in sorted(i for indices in waiting.values() for i in indices):
         if rest[avals[i].size]:

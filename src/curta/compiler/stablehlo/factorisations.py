@@ -13,11 +13,11 @@ from typing import Any
 
 from curta.compiler.linalg.programs import nan_unless, qr, staged_in_single
 from curta.compiler.stablehlo import vendor
-from curta.compiler.stablehlo.attributes import Text, enum
-from curta.compiler.stablehlo.custom_calls import Operation, Routine
-from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.attributes import RawAttribute, enum
+from curta.compiler.stablehlo.custom_calls import CallRoutine, HloOp
+from curta.compiler.stablehlo.ir import HloValue
 from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
-from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.lowering import BlockBuilder, lower_closed, rule
 from curta.core.dim import is_symbolic_dim
 from curta.core.trace import typeof
 from curta.primitives.elementwise.comparison import eq
@@ -29,36 +29,36 @@ from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.reduction import ReduceAnd
 
 
-def _called(target: str, version: int | None = None) -> Routine:
+def _called(target: str, version: int | None = None) -> CallRoutine:
     """What XLA's compilers expand, with the operands and results of an op."""
     call: list[tuple[str, Any]] = [("call_target_name", target)]
     if version is not None:
-        call.append(("api_version", Text(f"{version} : i32")))
+        call.append(("api_version", RawAttribute(f"{version} : i32")))
 
     def run(op: Any, *args: Any) -> Sequence[Any]:
         outs = op.aval(*map(typeof, args))
         results = tuple(outs) if op.multiple_results else (outs,)
-        called: Sequence[Any] = Operation("custom_call", results, tuple(call))(*args)
+        called: Sequence[Any] = HloOp("custom_call", results, tuple(call))(*args)
         return called
 
-    return Routine(frozenset({target}), run)
+    return CallRoutine(frozenset({target}), run)
 
 
 def _qr(op: QR, x: Any) -> Sequence[Any]:
     return qr(op, x, Geqrf(), HouseholderProduct())
 
 
-_EXPANDED: dict[type, Routine] = {
+_EXPANDED: dict[type, CallRoutine] = {
     Geqrf: _called("Qr", 1),
     HouseholderProduct: _called("ProductOfElementaryHouseholderReflectors", 1),
     LU: _called("LuDecomposition"),
-    QR: Routine(frozenset(), _qr, lambda op: not op.pivoting),
+    QR: CallRoutine(frozenset(), _qr, lambda op: not op.pivoting),
 }
 
 
 def _cholesky(op: Cholesky, x: Any) -> Sequence[Any]:
     """What is not positive definite becomes NaN as a whole, on every device."""
-    (factor,) = Operation("cholesky", (typeof(x),), (("lower", True),))(x)
+    (factor,) = HloOp("cholesky", (typeof(x),), (("lower", True),))(x)
     d = diagonal(factor)
     ok = ReduceAnd((typeof(d).ndim - 1,))(eq(d, d))
     return nan_unless(ok, tril(factor))
@@ -76,9 +76,7 @@ def _triangular_solve(op: TriangularSolve, a: Any, x: Any) -> Sequence[Any]:
         ("transpose_a", enum("transpose", how)),
         ("unit_diagonal", op.unit_diagonal),
     )
-    solved: Sequence[Any] = Operation("triangular_solve", (typeof(x),), attributes)(
-        a, x
-    )
+    solved: Sequence[Any] = HloOp("triangular_solve", (typeof(x),), attributes)(a, x)
     return solved
 
 
@@ -89,7 +87,7 @@ _OPERATIONS: dict[type, Callable[..., Sequence[Any]]] = {
 }
 
 
-def routine(b: Builder, op: Any) -> Routine | None:
+def routine(b: BlockBuilder, op: Any) -> CallRoutine | None:
     """The routine that computes an op; None if there is none, or sizes are unknown."""
     shapes = [a.shape for a in (*b.ins, *b.outs)]
     if any(any(map(is_symbolic_dim, s)) or 0 in s for s in shapes):
@@ -100,26 +98,26 @@ def routine(b: Builder, op: Any) -> Routine | None:
     return None
 
 
-def _routines(cls: type) -> Iterator[Routine]:
+def _routines(cls: type) -> Iterator[CallRoutine]:
     for table in (vendor.ROUTINES, _EXPANDED):
         if cls in table:
             yield table[cls]
 
 
 @rule(*PROGRAMS)
-def _decomposition(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
+def _decomposition(b: BlockBuilder, op: Any, *args: HloValue) -> Sequence[HloValue]:
     library = routine(b, op)
     if library is not None:
         return lower_closed(b, staged_in_single(library.function, op, b.ins), args)
 
-    def write(inner: Builder, *args: Value) -> Sequence[Value]:
+    def write(inner: BlockBuilder, *args: HloValue) -> Sequence[HloValue]:
         return lower_closed(inner, program(op, inner.ins), args)
 
     return b.outlined(op, write, args)
 
 
 @rule(*_OPERATIONS)
-def _operation(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
+def _operation(b: BlockBuilder, op: Any, *args: HloValue) -> Sequence[HloValue]:
     if not b.outs[0].size:
         return [args[-1]]
     library = routine(b, op)

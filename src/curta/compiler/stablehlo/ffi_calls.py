@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import Text, layouts
+from curta.compiler.stablehlo.attributes import RawAttribute, layouts
 from curta.compiler.stablehlo.constants import dense, scalar
 from curta.compiler.stablehlo.custom_calls import alias, sharding_rule
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, rule
 from curta.compiler.stablehlo.shardings import uses_shardy
 from curta.compiler.stablehlo.types import element_type
 from curta.control.ffi_call import FfiCall, HashableArray
 
 
 @rule(FfiCall)
-def _ffi_call(b: Builder, op: FfiCall, *xs: Value) -> Sequence[Value]:
+def _ffi_call(b: BlockBuilder, op: FfiCall, *xs: HloValue) -> Sequence[HloValue]:
     row_major = [[range(a.ndim) for a in avals] for avals in (b.ins, b.outs)]
     operands, results = op.layouts or row_major
     attributes: dict[str, Any] = {
@@ -33,7 +33,7 @@ def _ffi_call(b: Builder, op: FfiCall, *xs: Value) -> Sequence[Value]:
     if op.input_output_aliases:
         one = len(b.outs) == 1
         aliases = [alias(i, k, one) for i, k in op.input_output_aliases]
-        attributes["output_operand_aliases"] = Text(f"[{', '.join(aliases)}]")
+        attributes["output_operand_aliases"] = RawAttribute(f"[{', '.join(aliases)}]")
     if op.batch_rank is not None and uses_shardy():
         attributes["sdy.sharding_rule"] = sharding_rule(op.batch_rank, b.ins, b.outs)
     return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
@@ -54,7 +54,7 @@ def attribute(value: Any) -> Any:
     if isinstance(value, (int, float)):
         value = np.float64(value) if isinstance(value, float) else np.int64(value)
     if isinstance(value, np.generic):
-        return Text(f"{scalar(value)} : {element_type(value.dtype)}")
+        return RawAttribute(f"{scalar(value)} : {element_type(value.dtype)}")
     if isinstance(value, HashableArray):
         return dense(value.value)
     raise TypeError(f"a handler takes no attribute of type {type(value).__name__}")

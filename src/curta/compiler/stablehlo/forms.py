@@ -10,22 +10,22 @@ from string import Formatter
 from typing import Any, Protocol
 
 from curta.compiler.stablehlo.attributes import commas, dictionary, symbol, text
-from curta.compiler.stablehlo.ir import Block, Operation, Value
+from curta.compiler.stablehlo.ir import HloBlock, HloValue, Operation
 
 
-class Printer(Protocol):
+class FormPrinter(Protocol):
     """What a form needs of the printer."""
 
-    def name(self, value: Value) -> str: ...
+    def name(self, value: HloValue) -> str: ...
     def names(self, values: Any) -> str: ...
-    def argument(self, value: Value) -> str: ...
-    def rename(self, value: Value, name: str) -> None: ...
+    def argument(self, value: HloValue) -> str: ...
+    def rename(self, value: HloValue, name: str) -> None: ...
     def scope(self) -> Any: ...
-    def block(self, block: Block, indent: str) -> Iterable[str]: ...
+    def block(self, block: HloBlock, indent: str) -> Iterable[str]: ...
     def location(self, loc: Any) -> str: ...
 
 
-Form = Callable[[Printer, Operation, str], "str | list[str]"]
+Form = Callable[[FormPrinter, Operation, str], "str | list[str]"]
 FORMS: dict[str, Form] = {}
 
 
@@ -38,7 +38,7 @@ def _form(*names: str) -> Callable[[Form], Form]:
     return register
 
 
-def _types(values: Iterable[Value]) -> str:
+def _types(values: Iterable[HloValue]) -> str:
     return ", ".join([v.type for v in values])
 
 
@@ -86,7 +86,7 @@ _PATTERNS = {
     "sdy.sharding_group": " {xs} group_id={group_id} : {operand_types}",
 }
 
-_FIELDS: dict[str, Callable[[Printer, Operation], str]] = {
+_FIELDS: dict[str, Callable[[FormPrinter, Operation], str]] = {
     "xs": lambda p, op: p.names(op.operands),
     "types": lambda p, op: signature(op),
     "type": lambda p, op: op.results[0].type,
@@ -94,8 +94,8 @@ _FIELDS: dict[str, Callable[[Printer, Operation], str]] = {
 }
 
 
-def _attribute(key: str) -> Callable[[Printer, Operation], str]:
-    def field(p: Printer, op: Operation) -> str:
+def _attribute(key: str) -> Callable[[FormPrinter, Operation], str]:
+    def field(p: FormPrinter, op: Operation) -> str:
         value = op.attributes[key]
         if isinstance(value, (list, tuple)):
             return commas(value)
@@ -109,7 +109,7 @@ def _by_pattern(pattern: str) -> Form:
     fields = [_FIELDS.get(key) or _attribute(key) for key in keys]
     template = "%s" + pattern.format_map(dict.fromkeys(keys, "%s"))
 
-    def form(p: Printer, op: Operation, indent: str) -> str:
+    def form(p: FormPrinter, op: Operation, indent: str) -> str:
         return template % (op.name, *[field(p, op) for field in fields])
 
     return form
@@ -134,7 +134,7 @@ _SAME_TYPE = (
 
 
 @_form(*_SAME_TYPE)
-def _same_type(p: Printer, op: Operation, indent: str) -> str:
+def _same_type(p: FormPrinter, op: Operation, indent: str) -> str:
     kind = op.results[0].type if op.results else ""
     for v in op.operands:
         if v.type != kind:
@@ -147,7 +147,7 @@ def _same_type(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("convert", "real", "imag")
-def _between_types(p: Printer, op: Operation, indent: str) -> str:
+def _between_types(p: FormPrinter, op: Operation, indent: str) -> str:
     kinds = op.operands[0].type, op.results[0].type
     if kinds[0] == kinds[1]:
         return f"{op.name} {p.names(op.operands)} : {kinds[0]}"
@@ -155,7 +155,7 @@ def _between_types(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("compare")
-def _compare(p: Printer, op: Operation, indent: str) -> str:
+def _compare(p: FormPrinter, op: Operation, indent: str) -> str:
     a = op.attributes
     kind = f", {a['compare_type']}" if a["compare_type"] else ""
     return (
@@ -165,13 +165,13 @@ def _compare(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("select")
-def _select(p: Printer, op: Operation, indent: str) -> str:
+def _select(p: FormPrinter, op: Operation, indent: str) -> str:
     which, first = op.operands[0].type, op.operands[1].type
     return f"{op.name} {p.names(op.operands)} : {which}, {first}"
 
 
 @_form("slice")
-def _slice(p: Printer, op: Operation, indent: str) -> str:
+def _slice(p: FormPrinter, op: Operation, indent: str) -> str:
     a = op.attributes
     bounds = zip(a["start_indices"], a["limit_indices"], a["strides"], strict=True)
     ranges = ", ".join(f"{i}:{j}" + f":{s}" * (s != 1) for i, j, s in bounds)
@@ -182,7 +182,7 @@ def _slice(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("dot_general")
-def _dot_general(p: Printer, op: Operation, indent: str) -> str:
+def _dot_general(p: FormPrinter, op: Operation, indent: str) -> str:
     a = op.attributes
     parts = [f"{op.name} {p.names(op.operands)}"]
     for label, key in [("batching_dims", "batch"), ("contracting_dims", "contract")]:
@@ -197,7 +197,7 @@ def _dot_general(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("convolution")
-def _convolution(p: Printer, op: Operation, indent: str) -> str:
+def _convolution(p: FormPrinter, op: Operation, indent: str) -> str:
     a = op.attributes
     window = ", ".join(f"{key} = {value}" for key, value in a["window"])
     return (
@@ -210,7 +210,7 @@ def _convolution(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("custom_call")
-def _custom_call(p: Printer, op: Operation, indent: str) -> str:
+def _custom_call(p: FormPrinter, op: Operation, indent: str) -> str:
     rest = {k: v for k, v in op.attributes.items() if k != "call_target_name"}
     target = symbol(op.attributes["call_target_name"])
     extra = f" {dictionary(rest)}" if rest else ""
@@ -218,7 +218,7 @@ def _custom_call(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("composite")
-def _composite(p: Printer, op: Operation, indent: str) -> str:
+def _composite(p: FormPrinter, op: Operation, indent: str) -> str:
     rest = {k: v for k, v in op.attributes.items() if k != "name"}
     name = text(op.attributes["name"])
     return (
@@ -227,7 +227,7 @@ def _composite(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("sdy.manual_computation")
-def _manual_computation(p: Printer, op: Operation, indent: str) -> list[str]:
+def _manual_computation(p: FormPrinter, op: Operation, indent: str) -> list[str]:
     a, (region,) = op.attributes, op.regions
     axes = ", ".join([text(str(n)) for n in a["manual_axes"]])
     head = (
@@ -241,7 +241,7 @@ def _manual_computation(p: Printer, op: Operation, indent: str) -> list[str]:
 
 
 @_form("func.call")
-def _call(p: Printer, op: Operation, indent: str) -> str:
+def _call(p: FormPrinter, op: Operation, indent: str) -> str:
     # The dialect is left out right inside of a function, which four spaces tell.
     name = "call" if len(indent) == 4 else "func.call"
     callee = symbol(op.attributes["callee"])
@@ -249,7 +249,7 @@ def _call(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("func.return", "return", "sdy.return")
-def _return(p: Printer, op: Operation, indent: str) -> str:
+def _return(p: FormPrinter, op: Operation, indent: str) -> str:
     name = op.name.removeprefix("func.")
     if not op.operands:
         return name
@@ -257,7 +257,7 @@ def _return(p: Printer, op: Operation, indent: str) -> str:
 
 
 @_form("while")
-def _while(p: Printer, op: Operation, indent: str) -> list[str]:
+def _while(p: FormPrinter, op: Operation, indent: str) -> list[str]:
     condition, body = op.regions
     initial = [p.name(v) for v in op.operands]
     with p.scope():
@@ -280,7 +280,7 @@ def _while(p: Printer, op: Operation, indent: str) -> list[str]:
 
 
 @_form("reduce")
-def _reduce(p: Printer, op: Operation, indent: str) -> str | list[str]:
+def _reduce(p: FormPrinter, op: Operation, indent: str) -> str | list[str]:
     count = len(op.operands) // 2
     pairs = zip(op.operands[:count], op.operands[count:], strict=True)
     inits = ", ".join(f"({p.name(x)} init: {p.name(i)})" for x, i in pairs)
@@ -302,7 +302,7 @@ def _reduce(p: Printer, op: Operation, indent: str) -> str | list[str]:
     return [*lines, f"{indent}}}"]
 
 
-def _applied(region: Block) -> str:
+def _applied(region: HloBlock) -> str:
     """The name of the one operation of two arguments that the region is, or ""."""
     if len(region.arguments) != 2 or len(region.operations) != 2:
         return ""

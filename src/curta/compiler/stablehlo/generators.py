@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.ir import HloValue
 from curta.compiler.stablehlo.loops import while_loop
-from curta.compiler.stablehlo.lowering import Builder, lower_closed
+from curta.compiler.stablehlo.lowering import BlockBuilder, lower_closed
 from curta.compiler.stablehlo.types import tensor_type
 from curta.compiler.stablehlo.words import (
     UINT32,
@@ -48,7 +48,7 @@ Hash = Callable[[Sequence[Words], Sequence[Words]], Sequence[Any]]
 class Generator:
     """The programs of one generator; keys have the shape (..., words)."""
 
-    def __init__(self, b: Builder, impl: Any) -> None:
+    def __init__(self, b: BlockBuilder, impl: Any) -> None:
         self.b = b
         self.impl = impl
 
@@ -73,7 +73,7 @@ class Generator:
         b, given = self.b, [*key, *counter]
         avals = [w.aval for w in given]
 
-        def write(inner: Builder, *values: Value) -> list[Value]:
+        def write(inner: BlockBuilder, *values: HloValue) -> list[HloValue]:
             words = [Words(inner, v, a) for v, a in zip(values, avals, strict=True)]
             with np.errstate(over="ignore"):
                 result = hash_(words[: len(key)], words[len(key) :])
@@ -95,7 +95,7 @@ def _seed_words(seeds: Words) -> tuple[Words, Words]:
     return (seeds.astype(UINT64) >> 32).astype(UINT32), low
 
 
-def _counters(b: Builder, count: int) -> tuple[Words, Words]:
+def _counters(b: BlockBuilder, count: int) -> tuple[Words, Words]:
     """The high and the low words of 0 .. count - 1."""
     if count <= 1 << 32:
         return zeros(b, (count,)), iota(b, count, UINT32)
@@ -215,12 +215,14 @@ def each_drawn(
     b, (count, words) = states.b, states.shape
     one = ShapedArray((1, words), states.dtype)
 
-    def goes_on(inner: Builder, done: Value, *_: Value) -> Value:
+    def goes_on(inner: BlockBuilder, done: HloValue, *_: HloValue) -> HloValue:
         return compare(
             inner, "LT", done, inner.constant(np.int32(count)), kind="SIGNED"
         )
 
-    def step(inner: Builder, done: Value, *arrays: Value) -> Sequence[Value]:
+    def step(
+        inner: BlockBuilder, done: HloValue, *arrays: HloValue
+    ) -> Sequence[HloValue]:
         zero = inner.constant(np.int32(0))
         starts, type_ = [arrays[0], done, zero], tensor_type(one)
         row = inner.op("dynamic_slice", starts, type_, slice_sizes=(1, words))
@@ -387,7 +389,7 @@ _PROGRAMS: dict[type[KeyImplementation], type[Generator]] = {
 }
 
 
-def generator(b: Builder, impl: KeyImplementation) -> Generator:
+def generator(b: BlockBuilder, impl: KeyImplementation) -> Generator:
     """The programs of a generator."""
     for cls in type(impl).__mro__:
         if cls in _PROGRAMS:

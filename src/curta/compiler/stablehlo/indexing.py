@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.stablehlo.attributes import Text, commas
+from curta.compiler.stablehlo.attributes import RawAttribute, commas
 from curta.compiler.stablehlo.dims import number_constant, vector
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, lower_closed, number_type, rule
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
+from curta.compiler.stablehlo.lowering import (
+    BlockBuilder,
+    lower_closed,
+    number_type,
+    rule,
+)
 from curta.compiler.stablehlo.reductions import reduce
 from curta.compiler.stablehlo.regions import op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
@@ -38,7 +43,9 @@ FILL_OR_DROP, CLIP = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP
 
 
 @rule(DynamicSlice)
-def _dynamic_slice(b: Builder, op: DynamicSlice, x: Value, *starts: Value) -> Value:
+def _dynamic_slice(
+    b: BlockBuilder, op: DynamicSlice, x: HloValue, *starts: HloValue
+) -> HloValue:
     sizes = op.slice_sizes
     if any(map(is_symbolic_dim, sizes)):
         return _sized_slice(b, x, starts, sizes)
@@ -46,8 +53,8 @@ def _dynamic_slice(b: Builder, op: DynamicSlice, x: Value, *starts: Value) -> Va
 
 
 def _sized_slice(
-    b: Builder, x: Value, starts: Sequence[Value], sizes: Sequence[Any]
-) -> Value:
+    b: BlockBuilder, x: HloValue, starts: Sequence[HloValue], sizes: Sequence[Any]
+) -> HloValue:
     """A slice of a size that is a number of the program."""
     aval, (first, *_) = b.ins[0], b.ins[1:]
     index = ShapedArray((len(starts),), first.dtype)
@@ -64,26 +71,30 @@ def _sized_slice(
 
 @rule(DynamicUpdateSlice)
 def _dynamic_update_slice(
-    b: Builder, op: DynamicUpdateSlice, x: Value, update: Value, *starts: Value
-) -> Value:
+    b: BlockBuilder,
+    op: DynamicUpdateSlice,
+    x: HloValue,
+    update: HloValue,
+    *starts: HloValue,
+) -> HloValue:
     return b.op("dynamic_update_slice", [x, update, *starts], b.out_type)
 
 
 # -------------------------------------------------------------------------- gather
 
 
-def _numbers_attribute(kind: str, entries: Sequence[tuple[str, Any]]) -> Text:
+def _numbers_attribute(kind: str, entries: Sequence[tuple[str, Any]]) -> RawAttribute:
     """`#stablehlo.gather<...>`: what is empty or zero is left out, as MLIR does."""
     shown = [
         f"{name} = {value if isinstance(value, int) else f'[{commas(value)}]'}"
         for name, value in entries
         if value
     ]
-    return Text(f"#stablehlo.{kind}<{', '.join(shown)}>")
+    return RawAttribute(f"#stablehlo.{kind}<{', '.join(shown)}>")
 
 
 @rule(Gather)
-def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
+def _gather(b: BlockBuilder, op: Gather, x: HloValue, indices: HloValue) -> HloValue:
     numbers, (aval, starts) = op.dimension_numbers, b.ins
     inside = None
     if op.mode is FILL_OR_DROP:
@@ -123,7 +134,7 @@ def _last_starts(shape: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
     return [d - size for d, size in zip(shape, sizes, strict=True)]
 
 
-def _limits(b: Builder, dims: Sequence[Any], dtype: Any) -> Value:
+def _limits(b: BlockBuilder, dims: Sequence[Any], dtype: Any) -> HloValue:
     """Sizes or starts as a tensor of rank 1.
 
     Where one is more than the dtype of indices holds, all indices are less.
@@ -140,8 +151,8 @@ def _limits(b: Builder, dims: Sequence[Any], dtype: Any) -> Value:
 
 
 def _are_inside(
-    b: Builder, indices: Value, starts: ShapedArray, last: Sequence[Any]
-) -> Value:
+    b: BlockBuilder, indices: HloValue, starts: ShapedArray, last: Sequence[Any]
+) -> HloValue:
     """Whether the windows are within the operand, for each index vector."""
     kind, deep = compare_type(starts), starts.ndim - 1
     limits = _limits(b, last, starts.dtype)
@@ -159,7 +170,9 @@ def _are_inside(
 
 
 @rule(Scattering)
-def _scatter(b: Builder, op: Any, x: Value, indices: Value, updates: Value) -> Value:
+def _scatter(
+    b: BlockBuilder, op: Any, x: HloValue, indices: HloValue, updates: HloValue
+) -> HloValue:
     dtype = b.ins[0].dtype
     sums = isinstance(op, (ScatterAdd, ScatterSub))
     if sums and dtype == np.complex128 and {*b.program.platforms} & {"cuda", "rocm"}:
@@ -167,15 +180,15 @@ def _scatter(b: Builder, op: Any, x: Value, indices: Value, updates: Value) -> V
     return scatter(b, op, x, indices, updates, _combining(b, op, dtype))
 
 
-def _combining(b: Builder, op: Any, dtype: Any) -> Block:
+def _combining(b: BlockBuilder, op: Any, dtype: Any) -> HloBlock:
     if op.element_op is None:  # the update replaces what was there
         return region(b, scalars(dtype, dtype), lambda inner, old, new: new)
     return op_region(b, op.element_op, dtype)
 
 
 def _scatter_parts(
-    b: Builder, op: Any, x: Value, indices: Value, updates: Value
-) -> Value:
+    b: BlockBuilder, op: Any, x: HloValue, indices: HloValue, updates: HloValue
+) -> HloValue:
     """Sums of complex numbers part by part: GPUs add no 16 bytes at once."""
     ins, outs, part = b.ins, b.outs, np.dtype(np.float64)
     element = element_type(part)
@@ -193,9 +206,9 @@ def _scatter_parts(
 
 @rule(ScatterApply)
 def _scatter_apply(
-    b: Builder, op: ScatterApply, x: Value, indices: Value, updates: Value
-) -> Value:
-    def write(inner: Builder, old: Value, new: Value) -> Sequence[Value]:
+    b: BlockBuilder, op: ScatterApply, x: HloValue, indices: HloValue, updates: HloValue
+) -> HloValue:
+    def write(inner: BlockBuilder, old: HloValue, new: HloValue) -> Sequence[HloValue]:
         return lower_closed(inner, op.function, [old, new])
 
     combine = region(b, op.function.in_avals, write)
@@ -203,8 +216,13 @@ def _scatter_apply(
 
 
 def scatter(
-    b: Builder, op: Any, x: Value, indices: Value, updates: Value, combine: Block
-) -> Value:
+    b: BlockBuilder,
+    op: Any,
+    x: HloValue,
+    indices: HloValue,
+    updates: HloValue,
+    combine: HloBlock,
+) -> HloValue:
     """`x` with the updates combined into it by a region."""
     numbers: ScatterDimensionNumbers = op.dimension_numbers
     aval, starts, given = b.ins
@@ -243,8 +261,8 @@ def scatter(
 
 
 def _clipped(
-    b: Builder, indices: Value, starts: ShapedArray, last: Sequence[Any]
-) -> Value:
+    b: BlockBuilder, indices: HloValue, starts: ShapedArray, last: Sequence[Any]
+) -> HloValue:
     limits = _limits(b, last, starts.dtype)
     limits = broadcast_in_dim(b, limits, starts, (starts.ndim - 1,))
     return b.op("clamp", [full(b, starts, 0), indices, limits], indices.type)

@@ -12,7 +12,7 @@ from typing import Any
 from curta.core.source_info import UNKNOWN, SourceInfo
 
 
-class Value:
+class HloValue:
     """A result of an operation or an argument of a block: its type, as text.
 
     `hint` is the name it is printed under, if that is none of the numbers.
@@ -36,37 +36,37 @@ class Operation:
     def __init__(
         self,
         name: str,
-        operands: Sequence[Value],
-        results: Sequence[Value],
+        operands: Sequence[HloValue],
+        results: Sequence[HloValue],
         attributes: Mapping[str, Any],
-        regions: Sequence[Block],
+        regions: Sequence[HloBlock],
         location: SourceInfo,
     ) -> None:
         self.name: str = name
-        self.operands: Sequence[Value] = operands
-        self.results: Sequence[Value] = results
+        self.operands: Sequence[HloValue] = operands
+        self.results: Sequence[HloValue] = results
         self.attributes: Mapping[str, Any] = attributes
-        self.regions: Sequence[Block] = regions
+        self.regions: Sequence[HloBlock] = regions
         self.location: SourceInfo = location
 
 
-class Block:
+class HloBlock:
     """Operations in order; the last is the terminator."""
 
     __slots__ = ("arguments", "operations")
 
-    def __init__(self, arguments: Sequence[Value] = ()) -> None:
-        self.arguments: list[Value] = list(arguments)
+    def __init__(self, arguments: Sequence[HloValue] = ()) -> None:
+        self.arguments: list[HloValue] = list(arguments)
         self.operations: list[Operation] = []
 
 
-class Function:
+class HloFunction:
     """A function of the module; attributes of arguments and results are text."""
 
     def __init__(
         self,
         name: str,
-        body: Block,
+        body: HloBlock,
         result_types: Sequence[str],
         public: bool = False,
     ) -> None:
@@ -84,14 +84,14 @@ class Function:
         self.result_attributes: list[dict[str, Any]] = [{} for _ in types]
 
 
-class Module:
+class HloModule:
     """A module: functions by name, in order, and the meshes they speak of."""
 
     def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
         self.name = name
         self.attributes: dict[str, Any] = dict(attributes)
         self.meshes: dict[str, str] = {}
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[str, HloFunction] = {}
         self._conflicts = 0
 
     def unused_name(self, wanted: str) -> str:

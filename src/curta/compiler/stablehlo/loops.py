@@ -8,10 +8,10 @@ import numpy as np
 
 from curta.compiler.stablehlo.dims import number
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.ir import HloValue
 from curta.compiler.stablehlo.locations import EqnLocation
 from curta.compiler.stablehlo.lowering import (
-    Builder,
+    BlockBuilder,
     lower_closed,
     ordered_effects,
     rule,
@@ -29,30 +29,30 @@ from curta.primitives.indexing.dynamic import DynamicSlice
 # ---------------------------------------------------------------------- any loop
 
 
-def _carried(values: Sequence[Value]) -> list[Value]:
+def _carried(values: Sequence[HloValue]) -> list[HloValue]:
     """The arguments of a region of a loop."""
-    return [Value(x.type, "iterArg") for x in values]
+    return [HloValue(x.type, "iterArg") for x in values]
 
 
 def _region(
-    b: Builder, part: str, initial: Sequence[Value], effects: Sequence[Effect]
-) -> Builder:
+    b: BlockBuilder, part: str, initial: Sequence[HloValue], effects: Sequence[Effect]
+) -> BlockBuilder:
     """The builder of a region of a loop; first of its arguments are tokens."""
     with b.region([]) as inner:
         if isinstance(b.location, EqnLocation):
             inner.location = b.location._replace(part=part)
-        inner.block.arguments = [Value(x.type, "iterArg") for x in initial]
+        inner.block.arguments = [HloValue(x.type, "iterArg") for x in initial]
         inner.tokens.update(zip(effects, inner.block.arguments))
         return inner
 
 
 def while_loop(
-    b: Builder,
-    initial: Sequence[Value],
+    b: BlockBuilder,
+    initial: Sequence[HloValue],
     effects: Sequence[Effect],
-    goes_on: Callable[..., Value],
-    step: Callable[..., Sequence[Value]],
-) -> list[Value]:
+    goes_on: Callable[..., HloValue],
+    step: Callable[..., Sequence[HloValue]],
+) -> list[HloValue]:
     """What is carried out of `while goes_on(b, *carry): carry = step(b, *carry)`.
 
     Tokens of effects are carried, too, before all else.
@@ -71,16 +71,16 @@ def while_loop(
 
 
 @rule(While)
-def _while(b: Builder, op: While, *args: Value) -> Sequence[Value]:
+def _while(b: BlockBuilder, op: While, *args: HloValue) -> Sequence[HloValue]:
     """Constants are carried along, and given on unchanged."""
     first, second = op.cond_nconsts, op.cond_nconsts + op.body_nconsts
     effects = ordered_effects(op.effects)
 
-    def goes_on(inner: Builder, *given: Value) -> Value:
+    def goes_on(inner: BlockBuilder, *given: HloValue) -> HloValue:
         operands = [*given[:first], *given[second:]]
         return lower_closed(inner, op.cond_jaxpr, operands)[0]
 
-    def step(inner: Builder, *given: Value) -> Sequence[Value]:
+    def step(inner: BlockBuilder, *given: HloValue) -> Sequence[HloValue]:
         outs = lower_closed(inner, op.body_jaxpr, given[first:])
         return [*given[:second], *outs]
 
@@ -88,7 +88,9 @@ def _while(b: Builder, op: While, *args: Value) -> Sequence[Value]:
         return while_loop(b, args, effects, goes_on, step)[second:]
 
     # The region of a condition gives no token: whether to go on is carried.
-    def step_and_ask(inner: Builder, _: Value, *given: Value) -> Sequence[Value]:
+    def step_and_ask(
+        inner: BlockBuilder, _: HloValue, *given: HloValue
+    ) -> Sequence[HloValue]:
         outs = step(inner, *given)
         return [goes_on(inner, *outs), *outs]
 
@@ -101,7 +103,7 @@ def _while(b: Builder, op: While, *args: Value) -> Sequence[Value]:
 
 
 @rule(Scan)
-def _scan(b: Builder, op: Scan, *args: Value) -> Sequence[Value]:
+def _scan(b: BlockBuilder, op: Scan, *args: HloValue) -> Sequence[HloValue]:
     return _Scan(b, op).run(args)
 
 
@@ -112,7 +114,7 @@ class _Scan:
     for the iterations of a block if there are several.
     """
 
-    def __init__(self, b: Builder, op: Scan) -> None:
+    def __init__(self, b: BlockBuilder, op: Scan) -> None:
         self.b, self.op = b, op
         self.trips, self.rest = op.length, 0
         if op.unroll > 1:
@@ -126,11 +128,11 @@ class _Scan:
         # Numbers of the program, of which the length may be one, are as Python's ints.
         self.index = np.dtype(np.int64 if config.jax_enable_x64 else np.int32)
 
-    def run(self, args: Sequence[Value]) -> list[Value]:
+    def run(self, args: Sequence[HloValue]) -> list[HloValue]:
         """The final carry, and the stacked results."""
         consts, carry, xs = self.op.parts(args)
         inside, outside = self._parted(xs)
-        ys: list[Value] | None = None
+        ys: list[HloValue] | None = None
         if self.loops or not self.rest:
             ys = [full(self.b, self._blocks(a), 0) for a in self.y_avals]
         if self.loops:
@@ -156,7 +158,7 @@ class _Scan:
         shape = (self.trips, self.op.unroll, *aval.shape[1:])
         return ShapedArray(shape, aval.dtype)
 
-    def _parted(self, xs: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    def _parted(self, xs: Sequence[HloValue]) -> tuple[list[HloValue], list[HloValue]]:
         """What the loop reads, by blocks, and what is left."""
         if not self.loops:
             return [], list(xs)
@@ -174,7 +176,9 @@ class _Scan:
             inside = [reshape(b, *pair) for pair in zip(inside, avals, strict=True)]
         return inside, outside
 
-    def _joined(self, ys: Sequence[Value], rows: Sequence[Value]) -> list[Value]:
+    def _joined(
+        self, ys: Sequence[HloValue], rows: Sequence[HloValue]
+    ) -> list[HloValue]:
         """The results of the loop and those of the iterations left."""
         result = []
         for y, row, aval in zip(ys, rows, self.y_avals, strict=True):
@@ -187,20 +191,20 @@ class _Scan:
 
     def _loop(
         self,
-        consts: Sequence[Value],
-        carry: Sequence[Value],
-        xs: Sequence[Value],
-        ys: Sequence[Value],
-    ) -> tuple[list[Value], list[Value]]:
+        consts: Sequence[HloValue],
+        carry: Sequence[HloValue],
+        xs: Sequence[HloValue],
+        ys: Sequence[HloValue],
+    ) -> tuple[list[HloValue], list[HloValue]]:
         """The carry and the results; what is read and constants are carried along."""
         counter = len(xs) + len(consts)
         end = counter + 1 + len(carry)
 
-        def goes_on(b: Builder, *given: Value) -> Value:
+        def goes_on(b: BlockBuilder, *given: HloValue) -> HloValue:
             count = number(b, self.trips, given[counter].type)
             return compare(b, "LT", given[counter], count, kind="SIGNED")
 
-        def step(b: Builder, *given: Value) -> Sequence[Value]:
+        def step(b: BlockBuilder, *given: HloValue) -> Sequence[HloValue]:
             count, carry = given[counter], given[counter + 1 : end]
             index = self._reversed(b, count) if self.op.reverse else count
             rows = [
@@ -222,7 +226,7 @@ class _Scan:
         result = while_loop(self.b, initial, effects, goes_on, step)
         return result[counter + 1 : end], result[end:]
 
-    def _reversed(self, b: Builder, count: Value) -> Value:
+    def _reversed(self, b: BlockBuilder, count: HloValue) -> HloValue:
         """`trips - count - 1`."""
         trips = number(b, self.trips, count.type)
         left = b.op("subtract", [trips, count], count.type)
@@ -231,11 +235,11 @@ class _Scan:
 
     def _block(
         self,
-        b: Builder,
-        consts: Sequence[Value],
-        carry: Sequence[Value],
-        rows: Sequence[Value],
-    ) -> tuple[Sequence[Value], Sequence[Value]]:
+        b: BlockBuilder,
+        consts: Sequence[HloValue],
+        carry: Sequence[HloValue],
+        rows: Sequence[HloValue],
+    ) -> tuple[Sequence[HloValue], Sequence[HloValue]]:
         if self.op.unroll == 1:
             return self._step(b, consts, carry, rows)
         avals = [_of_length(a, self.op.unroll) for a in self.x_avals]
@@ -243,25 +247,25 @@ class _Scan:
 
     def _step(
         self,
-        b: Builder,
-        consts: Sequence[Value],
-        carry: Sequence[Value],
-        rows: Sequence[Value],
-    ) -> tuple[Sequence[Value], Sequence[Value]]:
+        b: BlockBuilder,
+        consts: Sequence[HloValue],
+        carry: Sequence[HloValue],
+        rows: Sequence[HloValue],
+    ) -> tuple[Sequence[HloValue], Sequence[HloValue]]:
         outs = b.call(self.op.jaxpr, "closed_call", [*consts, *carry, *rows])
         return outs[: self.op.num_carry], outs[self.op.num_carry :]
 
     def _unrolled(
         self,
-        b: Builder,
-        consts: Sequence[Value],
-        carry: Sequence[Value],
-        xs: Sequence[Value],
+        b: BlockBuilder,
+        consts: Sequence[HloValue],
+        carry: Sequence[HloValue],
+        xs: Sequence[HloValue],
         avals: Sequence[ShapedArray],
-    ) -> tuple[list[Value], list[Value]]:
+    ) -> tuple[list[HloValue], list[HloValue]]:
         """Iterations over all rows of `xs`, of `avals`, one after the other."""
         count = self.op.unroll if b is not self.b else self.rest
-        steps: list[Sequence[Value]] = []
+        steps: list[Sequence[HloValue]] = []
         order = range(count)
         for i in reversed(order) if self.op.reverse else order:
             parts = [
@@ -279,7 +283,9 @@ class _Scan:
             for rows, a in zip(zip(*steps, strict=True), self.y_avals, strict=True)
         ]
 
-    def _stacked(self, b: Builder, rows: Sequence[Value], aval: ShapedArray) -> Value:
+    def _stacked(
+        self, b: BlockBuilder, rows: Sequence[HloValue], aval: ShapedArray
+    ) -> HloValue:
         row, dims = _of_length(aval, 1), range(1, aval.ndim)
         rows = [broadcast_in_dim(b, x, row, dims) for x in rows]
         if len(rows) == 1:
@@ -288,8 +294,10 @@ class _Scan:
 
     # ---- rows, by functions with the names that JAX gives them
 
-    def _read(self, b: Builder, x: Value, aval: ShapedArray, index: Value) -> Value:
-        def write(b: Builder, x: Value, index: Value) -> Sequence[Value]:
+    def _read(
+        self, b: BlockBuilder, x: HloValue, aval: ShapedArray, index: HloValue
+    ) -> HloValue:
+        def write(b: BlockBuilder, x: HloValue, index: HloValue) -> Sequence[HloValue]:
             op = DynamicSlice(_of_length(aval, 1).shape)
             starts = [ShapedArray((), self.index)] * aval.ndim
             args = [x, index, *self._zeros(b, aval.ndim - 1)]
@@ -301,9 +309,16 @@ class _Scan:
         return b.call_helper(function, [x, index])[0]
 
     def _write(
-        self, b: Builder, y: Value, row: Value, aval: ShapedArray, index: Value
-    ) -> Value:
-        def write(b: Builder, y: Value, row: Value, index: Value) -> Sequence[Value]:
+        self,
+        b: BlockBuilder,
+        y: HloValue,
+        row: HloValue,
+        aval: ShapedArray,
+        index: HloValue,
+    ) -> HloValue:
+        def write(
+            b: BlockBuilder, y: HloValue, row: HloValue, index: HloValue
+        ) -> Sequence[HloValue]:
             row = broadcast_in_dim(b, row, _of_length(aval, 1), range(1, aval.ndim))
             args = [y, row, index, *self._zeros(b, aval.ndim - 1)]
             return [b.op("dynamic_update_slice", args, y.type)]
@@ -312,7 +327,7 @@ class _Scan:
         function = b.program.helper("dynamic_update_index_in_dim", types, write)
         return b.call_helper(function, [y, row, index])[0]
 
-    def _zeros(self, b: Builder, count: int) -> list[Value]:
+    def _zeros(self, b: BlockBuilder, count: int) -> list[HloValue]:
         return [b.constant(self.index.type(0)) for _ in range(count)]
 
 

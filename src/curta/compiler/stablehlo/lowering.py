@@ -1,10 +1,10 @@
 """From a jaxpr to a module of StableHLO.
 
-Each op class has a rule, found in one table: a function of a `Builder`, the op and the
-values of its operands that emits operations and returns the value(s) of the results.
+Each op class has a rule, found in one table: a function of a `BlockBuilder`, the op and
+the values of its operands. It emits operations and returns the results' value(s).
 
     @rule(Sin)
-    def _sine(b: Builder, op: Sin, x: Value) -> Value:
+    def _sine(b: BlockBuilder, op: Sin, x: HloValue) -> HloValue:
         return b.op("sine", [x], b.out_type)
 
 Ops without a rule that are made of others (`Composed`) are lowered as those.
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from curta.compiler.stablehlo.asm import PrintedModule
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.attributes import RawAttribute
 from curta.compiler.stablehlo.constants import constant_text, elements
 from curta.compiler.stablehlo.dims import dynamic_op
-from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
+from curta.compiler.stablehlo.ir import HloBlock, HloFunction, HloValue, Operation
 from curta.compiler.stablehlo.key_words import moves_keys, on_words
 from curta.compiler.stablehlo.locations import EqnLocation
 from curta.compiler.stablehlo.shardings import (
@@ -44,7 +44,7 @@ from curta.core.op import Op
 from curta.core.source_info import UNKNOWN
 from curta.primitives.composed import Composed
 
-Rule = Callable[..., "Value | Sequence[Value]"]
+Rule = Callable[..., "HloValue | Sequence[HloValue]"]
 RULES: dict[type[Op], Rule] = {}
 
 
@@ -112,7 +112,7 @@ def ordered_effects(effects: Iterable[Effect]) -> list[Effect]:
     return sorted([e for e in effects if e.ordered], key=str)
 
 
-class Program:
+class ModuleState:
     """The state shared by the functions of one module.
 
     `platforms` are those that the module is for; where there are several, its
@@ -137,8 +137,8 @@ class Program:
         self.module: PrintedModule = PrintedModule(
             name,
             {
-                "mhlo.num_partitions": Text("1 : i32"),
-                "mhlo.num_replicas": Text("1 : i32"),
+                "mhlo.num_partitions": RawAttribute("1 : i32"),
+                "mhlo.num_replicas": RawAttribute("1 : i32"),
             },
         )
         self.meshes: Meshes = Meshes(self.module)
@@ -159,7 +159,7 @@ class Program:
 
     def function(
         self, closed: ClosedJaxpr, name: str, manual: Manual | None = None
-    ) -> Function:
+    ) -> HloFunction:
         """A private function for a jaxpr; one for all calls of it."""
         key = closed.jaxpr, name, manual, *map(id, closed.consts)
         return self.kept(key, lambda: self.define(closed, name, manual=manual), closed)
@@ -168,9 +168,9 @@ class Program:
         self,
         name: str,
         types: Sequence[str],
-        write: Callable[..., Sequence[Value]],
+        write: Callable[..., Sequence[HloValue]],
         key: Any = None,
-    ) -> Function:
+    ) -> HloFunction:
         """A private function that is no jaxpr's: `write(builder, *args)` gives it.
 
         There is one for each name, types of arguments, and key. It gets the numbers
@@ -178,10 +178,10 @@ class Program:
         """
         first = len(self.numbers)
 
-        def make() -> Function:
-            body = Block([Value(t) for t in [*[number_type()] * first, *types]])
+        def make() -> HloFunction:
+            body = HloBlock([HloValue(t) for t in [*[number_type()] * first, *types]])
             function = self.new_function(name, body, [])
-            b = Builder(self, body)
+            b = BlockBuilder(self, body)
             b.numbers = dict(zip(self.numbers, body.arguments))
             outs = write(b, *body.arguments[first:])
             function.set_results([x.type for x in outs])
@@ -200,9 +200,9 @@ class Program:
         return made
 
     def new_function(
-        self, name: str, body: Block, results: Sequence[str], public: bool = False
-    ) -> Function:
-        function = Function(self.module.unused_name(name), body, results, public)
+        self, name: str, body: HloBlock, results: Sequence[str], public: bool = False
+    ) -> HloFunction:
+        function = HloFunction(self.module.unused_name(name), body, results, public)
         self.module.functions[function.name] = function
         return function
 
@@ -214,7 +214,7 @@ class Program:
         *,
         path: NameStack = EMPTY,
         manual: Manual | None = None,
-    ) -> Function:
+    ) -> HloFunction:
         """A new function for a jaxpr; its constants are constants of the function.
 
         Numbers and tokens come before its arguments, tokens before its results.
@@ -223,11 +223,13 @@ class Program:
         effects = ordered_effects(closed.effects)
         tokens = [TOKEN] * len(effects)
         before = [*[number_type()] * first, *tokens]
-        body = Block([Value(t) for t in [*before, *map(tensor_type, jaxpr.in_avals)]])
+        body = HloBlock(
+            [HloValue(t) for t in [*before, *map(tensor_type, jaxpr.in_avals)]]
+        )
         results = [*tokens, *map(tensor_type, jaxpr.out_avals)]
         function = self.new_function(name, body, results, public)
         mark(function, self.numbers, len(effects))
-        b = Builder(self, body)
+        b = BlockBuilder(self, body)
         b.manual, b.location = manual, path
         b.numbers = dict(zip(self.numbers, body.arguments))
         b.tokens = dict(zip(effects, body.arguments[first:]))
@@ -236,7 +238,7 @@ class Program:
         return function
 
 
-def mark(function: Function, numbers: Sequence[str], tokens: int) -> None:
+def mark(function: HloFunction, numbers: Sequence[str], tokens: int) -> None:
     """Say which arguments are numbers and tokens, and which results tokens."""
     for i, number in enumerate(numbers):
         function.argument_attributes[i]["jax.global_constant"] = number
@@ -245,7 +247,7 @@ def mark(function: Function, numbers: Sequence[str], tokens: int) -> None:
         function.result_attributes[i]["jax.token"] = True
 
 
-class Builder:
+class BlockBuilder:
     """Appends operations to a block.
 
     While a rule runs, `ins` and `outs` are the avals of its eqn. `tokens` are what
@@ -254,14 +256,14 @@ class Builder:
     that values are elements of arrays, which are nowhere in particular.
     """
 
-    def __init__(self, program: Program, block: Block) -> None:
+    def __init__(self, program: ModuleState, block: HloBlock) -> None:
         self.program = program
         self.block = block
         self.ins: Sequence[ShapedArray] = ()
         self.outs: Sequence[ShapedArray] = ()
         self.location: Any = UNKNOWN
-        self.tokens: dict[Effect, Value] = {}
-        self.numbers: dict[str, Value] = {}
+        self.tokens: dict[Effect, HloValue] = {}
+        self.numbers: dict[str, HloValue] = {}
         self.manual: Manual | None = None
         self.of_elements = False
 
@@ -287,14 +289,14 @@ class Builder:
     def emit(
         self,
         name: str,
-        operands: Sequence[Value],
+        operands: Sequence[HloValue],
         types: Sequence[str],
-        regions: Sequence[Block] = (),
+        regions: Sequence[HloBlock] = (),
         /,
         **attributes: Any,
-    ) -> list[Value]:
+    ) -> list[HloValue]:
         """Append an operation; its results."""
-        results = [Value(t) for t in types]
+        results = [HloValue(t) for t in types]
         operation = Operation(
             name, operands, results, attributes, regions, self.location
         )
@@ -302,24 +304,24 @@ class Builder:
         return results
 
     def op(
-        self, name: str, operands: Sequence[Value], type_: str, /, **attributes: Any
-    ) -> Value:
+        self, name: str, operands: Sequence[HloValue], type_: str, /, **attributes: Any
+    ) -> HloValue:
         """Append an operation of StableHLO with one result."""
         if type(type_) is Dynamic:
             dynamic = dynamic_op(self, name, operands, type_, attributes)
             if dynamic is not None:
                 return dynamic
-        result = Value(type_)
+        result = HloValue(type_)
         operation = Operation(
             f"stablehlo.{name}", operands, (result,), attributes, (), self.location
         )
         self.block.operations.append(operation)
         return result
 
-    def constant(self, value: Any) -> Value:
+    def constant(self, value: Any) -> HloValue:
         """A constant tensor."""
         text, type_, hint = constant_text(np.asarray(value))
-        result = Value(type_, hint)
+        result = HloValue(type_, hint)
         self.block.operations.append(
             Operation(
                 "stablehlo.constant", (), [result], {"value": text}, (), self.location
@@ -328,24 +330,26 @@ class Builder:
         return result
 
     @contextmanager
-    def region(self, types: Sequence[str]) -> Iterator[Builder]:
+    def region(self, types: Sequence[str]) -> Iterator[BlockBuilder]:
         """A region with a block that takes values of these types.
 
         The builder of it, which ends it by `finish`.
         """
-        inner = Builder(self.program, Block([Value(t) for t in types]))
+        inner = BlockBuilder(self.program, HloBlock([HloValue(t) for t in types]))
         inner.ins, inner.outs = self.ins, self.outs
         inner.location, inner.manual = self.location, self.manual
         inner.of_elements = self.of_elements
         inner.tokens, inner.numbers = dict(self.tokens), self.numbers
         yield inner
 
-    def finish(self, *values: Value) -> Block:
+    def finish(self, *values: HloValue) -> HloBlock:
         """End a region; its block."""
         self.emit("stablehlo.return", values, [])
         return self.block
 
-    def call(self, jaxpr: ClosedJaxpr, name: str, args: Sequence[Value]) -> list[Value]:
+    def call(
+        self, jaxpr: ClosedJaxpr, name: str, args: Sequence[HloValue]
+    ) -> list[HloValue]:
         """Call a jaxpr as a function of the module."""
         function = self.program.function(jaxpr, name, self.manual)
         effects = ordered_effects(jaxpr.effects)
@@ -359,21 +363,23 @@ class Builder:
         self.tokens.update(zip(effects, result))
         return result[len(effects) :]
 
-    def call_helper(self, function: Function, args: Sequence[Value]) -> list[Value]:
+    def call_helper(
+        self, function: HloFunction, args: Sequence[HloValue]
+    ) -> list[HloValue]:
         """Call a function that no jaxpr stands for."""
         given, results = [*self.numbers.values(), *args], function.result_types
         return self.emit("func.call", given, results, callee=function.name)
 
     def outlined(
-        self, op: Op, write: Callable[..., Sequence[Value]], args: Sequence[Value]
-    ) -> list[Value]:
+        self, op: Op, write: Callable[..., Sequence[HloValue]], args: Sequence[HloValue]
+    ) -> list[HloValue]:
         """What `write(builder, *args)` gives, as a function with the name of the op.
 
         All eqns of equal ops on equal avals call one function.
         """
         ins, outs, location = self.ins, self.outs, self.location
 
-        def body(b: Builder, *args: Value) -> Sequence[Value]:
+        def body(b: BlockBuilder, *args: HloValue) -> Sequence[HloValue]:
             b.ins, b.outs, b.location = ins, outs, location
             return write(b, *args)
 
@@ -382,8 +388,8 @@ class Builder:
         return self.call_helper(function, args)
 
     def apply(
-        self, op: Op, avals: Sequence[ShapedArray], *args: Value
-    ) -> Sequence[Value]:
+        self, op: Op, avals: Sequence[ShapedArray], *args: HloValue
+    ) -> Sequence[HloValue]:
         """Append an op on operands of these avals; the values of its results."""
         before = self.ins, self.outs
         outs: Any = op.aval(*avals)
@@ -394,7 +400,9 @@ class Builder:
         return results
 
 
-def lower_closed(b: Builder, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
+def lower_closed(
+    b: BlockBuilder, closed: ClosedJaxpr, args: Sequence[HloValue]
+) -> list[HloValue]:
     """Append the eqns of a jaxpr; the values of its results."""
     consts = [
         b.constant(elements(c, v.aval))
@@ -404,14 +412,14 @@ def lower_closed(b: Builder, closed: ClosedJaxpr, args: Sequence[Value]) -> list
 
 
 def lower_jaxpr(
-    b: Builder, jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value]
-) -> list[Value]:
+    b: BlockBuilder, jaxpr: Jaxpr, consts: Sequence[HloValue], args: Sequence[HloValue]
+) -> list[HloValue]:
     """Append the eqns of a jaxpr; the values of its results."""
-    env: dict[Atom, Value] = {}
+    env: dict[Atom, HloValue] = {}
     env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
-    def read(atoms: Iterable[Atom]) -> list[Value]:
+    def read(atoms: Iterable[Atom]) -> list[HloValue]:
         return [
             b.constant(elements(v.val, v.aval)) if type(v) is Literal else env[v]
             for v in atoms
@@ -437,7 +445,9 @@ FRONTEND = "mhlo.frontend_attributes"
 
 
 def annotate(
-    operations: Sequence[Operation], results: Sequence[Value], notes: Mapping[str, Any]
+    operations: Sequence[Operation],
+    results: Sequence[HloValue],
+    notes: Mapping[str, Any],
 ) -> None:
     """Give those of the operations that make some values notes for XLA."""
     texts = {k: str(v).lower() if type(v) is bool else str(v) for k, v in notes.items()}
@@ -448,7 +458,7 @@ def annotate(
             operation.attributes = {**operation.attributes, **both}
 
 
-def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
+def lower_op(b: BlockBuilder, op: Op, args: Sequence[HloValue]) -> Sequence[HloValue]:
     """Append an op from `b.ins` to `b.outs`; the values of its results."""
     lowering = _rule_of(type(op))
     if lowering is None and isinstance(op, Composed):
@@ -461,5 +471,5 @@ def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
     if not lowering.knows_keys and moves_keys(op, b.ins):
         return lower_closed(b, on_words(op, b.ins), args)
     result = lowering.rule(b, op, *args)
-    results = [result] if isinstance(result, Value) else result
+    results = [result] if isinstance(result, HloValue) else result
     return results if lowering.places_results else constrained_by_types(b, results)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curta.compiler.stablehlo.attributes import Text, layouts
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import FRONTEND, Builder, annotate, rule
+from curta.compiler.stablehlo.attributes import RawAttribute, layouts
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import FRONTEND, BlockBuilder, annotate, rule
 from curta.compiler.stablehlo.shardings import (
     constrained,
     constrained_by_type,
@@ -29,7 +29,7 @@ from curta.primitives.placing import (
 
 
 @rule(ShardingConstraint, keys=True)
-def _constraint(b: Builder, op: ShardingConstraint, x: Value) -> Value:
+def _constraint(b: BlockBuilder, op: ShardingConstraint, x: HloValue) -> HloValue:
     target, where = op.target, b.outs[0].placement
     if target.named and where is not None and where.entries:
         # Axes of the type are in front of those left to the compiler.
@@ -44,11 +44,11 @@ def _constraint(b: Builder, op: ShardingConstraint, x: Value) -> Value:
 
 
 @rule(LayoutConstraint)
-def _layout(b: Builder, op: LayoutConstraint, x: Value) -> Value:
+def _layout(b: BlockBuilder, op: LayoutConstraint, x: HloValue) -> HloValue:
     return _stored(b, x, op.layout)
 
 
-def _stored(b: Builder, x: Value, layout: Layout) -> Value:
+def _stored(b: BlockBuilder, x: HloValue, layout: Layout) -> HloValue:
     """A value in the order of a layout; of the operand nothing is known, as in JAX."""
     return b.op(
         "custom_call",
@@ -62,7 +62,7 @@ def _stored(b: Builder, x: Value, layout: Layout) -> Value:
 
 
 @rule(Reshard, keys=True)
-def _reshard(b: Builder, op: Reshard, x: Value) -> Value:
+def _reshard(b: BlockBuilder, op: Reshard, x: HloValue) -> HloValue:
     if b.outs[0].placement is not None:
         return constrained_by_type(b, x, b.outs[0])
     target = op.target
@@ -72,14 +72,14 @@ def _reshard(b: Builder, op: Reshard, x: Value) -> Value:
 
 
 @rule(XlaMetadataValue, keys=True)
-def _noted(b: Builder, op: XlaMetadataValue, x: Value) -> Value:
+def _noted(b: BlockBuilder, op: XlaMetadataValue, x: HloValue) -> HloValue:
     """The operation that made the value gets the notes."""
     annotate(b.block.operations, [x], dict(op.xla_metadata_kvs))
     return x
 
 
 @rule(DevicePut, keys=True)
-def _device_put(b: Builder, op: DevicePut, x: Value) -> Value:
+def _device_put(b: BlockBuilder, op: DevicePut, x: HloValue) -> HloValue:
     if "cpu" in b.program.platforms:
         return x  # where a program runs is said from outside
     if isinstance(op.target, MemorySpace):
@@ -93,7 +93,7 @@ def _device_put(b: Builder, op: DevicePut, x: Value) -> Value:
 
 
 @rule(ComputeOn)
-def _compute_on(b: Builder, op: ComputeOn, *xs: Value) -> Sequence[Value]:
+def _compute_on(b: BlockBuilder, op: ComputeOn, *xs: HloValue) -> Sequence[HloValue]:
     """A call with a note that says where it runs."""
     kind, _, stream = op.compute_type.partition(":")
     if kind == "gpu_stream":
@@ -115,7 +115,7 @@ _COMPUTE_TYPES = {
 }
 
 
-def in_memory(b: Builder, x: Value, kind: str) -> Value:
+def in_memory(b: BlockBuilder, x: HloValue, kind: str) -> HloValue:
     """A value in a memory of that kind."""
     return b.op(
         "custom_call",
@@ -129,12 +129,14 @@ def in_memory(b: Builder, x: Value, kind: str) -> Value:
 
 
 @rule(InspectSharding, keys=True)
-def _inspect(b: Builder, op: InspectSharding, x: Value) -> Sequence[Value]:
+def _inspect(b: BlockBuilder, op: InspectSharding, x: HloValue) -> Sequence[HloValue]:
     return []  # it is shown by Curta, which knows it
 
 
 @rule(ShardAlike, keys=True)
-def _alike(b: Builder, op: ShardAlike, x: Value, y: Value) -> Sequence[Value]:
+def _alike(
+    b: BlockBuilder, op: ShardAlike, x: HloValue, y: HloValue
+) -> Sequence[HloValue]:
     group = b.program.new_group()
     if uses_shardy():
         for value in (x, y):
@@ -148,7 +150,7 @@ def _alike(b: Builder, op: ShardAlike, x: Value, y: Value) -> Sequence[Value]:
             call_target_name="Sharding",
             backend_config="",
             has_side_effect=True,
-            **{"mhlo.sharding": Text(f'"{{unknown shard_as {group}}}"')},
+            **{"mhlo.sharding": RawAttribute(f'"{{unknown shard_as {group}}}"')},
         )
         for value in (x, y)
     ]

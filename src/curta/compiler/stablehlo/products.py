@@ -9,10 +9,10 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.stablehlo.algorithms import way_of
-from curta.compiler.stablehlo.attributes import Text, commas, enum
+from curta.compiler.stablehlo.attributes import RawAttribute, commas, enum
 from curta.compiler.stablehlo.integer_convolutions import as_products
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, lower_closed, rule
 from curta.compiler.stablehlo.shape import converted, full, in_bytes
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.core.avals import ShapedArray
@@ -40,7 +40,7 @@ def precisions(given: Any) -> list[str]:
 
 @rule(DotGeneral)
 @in_bytes
-def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
+def _dot_general(b: BlockBuilder, op: DotGeneral, x: HloValue, y: HloValue) -> HloValue:
     (out,) = b.outs
     contract, batch = op.dimension_numbers
     way = way_of(op.precision, [a.dtype for a in b.ins], out.dtype)
@@ -65,8 +65,8 @@ def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
 @rule(ConvGeneralDilated)
 @in_bytes
 def _conv_general_dilated(
-    b: Builder, op: ConvGeneralDilated, x: Value, y: Value
-) -> Value:
+    b: BlockBuilder, op: ConvGeneralDilated, x: HloValue, y: HloValue
+) -> HloValue:
     (out,) = b.outs
     if not dtypes.issubdtype(out.dtype, np.inexact) and {*b.program.platforms} & _GPUS:
         return _of_integers(b, op, x, y)
@@ -76,7 +76,9 @@ def _conv_general_dilated(
     return _convolution(b, op, x, y)
 
 
-def _of_integers(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Value:
+def _of_integers(
+    b: BlockBuilder, op: ConvGeneralDilated, x: HloValue, y: HloValue
+) -> HloValue:
     (out,) = b.outs
     if 0 in (*b.ins[0].shape, *b.ins[1].shape, *out.shape):
         return full(b, out, 0)
@@ -84,7 +86,9 @@ def _of_integers(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Valu
     return lower_closed(b, closed, [x, y])[0]
 
 
-def _convolution(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Value:
+def _convolution(
+    b: BlockBuilder, op: ConvGeneralDilated, x: HloValue, y: HloValue
+) -> HloValue:
     (out,) = b.outs
     part = dtypes.finfo(out.dtype).dtype if out.dtype.kind == "c" else out.dtype
     window = [
@@ -92,7 +96,7 @@ def _convolution(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Valu
         ("pad", [list(p) for p in op.padding]),
         ("lhs_dilate", list(op.lhs_dilation)),
         ("rhs_dilate", list(op.rhs_dilation)),
-        ("reverse", Text(f"[{commas(['false'] * len(op.padding))}]")),
+        ("reverse", RawAttribute(f"[{commas(['false'] * len(op.padding))}]")),
     ]
     configs = [enum("precision", p) for p in precisions(op.precision)]
     return b.op(
@@ -104,7 +108,7 @@ def _convolution(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Valu
         rest={
             "batch_group_count": op.batch_group_count,
             "feature_group_count": op.feature_group_count,
-            "precision_config": Text(f"[{commas(configs)}]"),
+            "precision_config": RawAttribute(f"[{commas(configs)}]"),
         },
     )
 
@@ -122,16 +126,19 @@ def _labels(spec: Sequence[int], letters: str) -> str:
 
 
 def _complex_product(
-    b: Builder, x: Value, y: Value, product: Callable[[Value, Value], Value]
-) -> Value:
+    b: BlockBuilder,
+    x: HloValue,
+    y: HloValue,
+    product: Callable[[HloValue, HloValue], HloValue],
+) -> HloValue:
     """A product of complex arrays by three products of real ones (Gauss)."""
 
     element = element_type(dtypes.finfo(b.outs[0].dtype).dtype)
 
-    def part(name: str, v: Value) -> Value:
+    def part(name: str, v: HloValue) -> HloValue:
         return b.op(name, [v], with_element(v.type, element))
 
-    def of(name: str, v: Value, w: Value) -> Value:
+    def of(name: str, v: HloValue, w: HloValue) -> HloValue:
         return b.op(name, [v, w], v.type)
 
     (x_re, x_im), (y_re, y_im) = (
@@ -150,7 +157,7 @@ _MOST_DIMS = 3  # that compilers transform at once
 
 
 @rule(Fft)
-def _fft(b: Builder, op: Fft, x: Value) -> Value:
+def _fft(b: BlockBuilder, op: Fft, x: HloValue) -> HloValue:
     (aval,), (out,) = b.ins, b.outs
     lengths = op.fft_lengths
     if any(map(is_symbolic_dim, lengths)):
@@ -175,7 +182,7 @@ def _fft(b: Builder, op: Fft, x: Value) -> Value:
     return _over_first(b, result, kind, out, outer, len(lengths))
 
 
-def _of_one_element(b: Builder, op: Fft, x: Value) -> Value:
+def _of_one_element(b: BlockBuilder, op: Fft, x: HloValue) -> HloValue:
     """A real transform whose last dim has one element: one of complex numbers.
 
     cuFFT leaves that dim out, and takes the one before it for the dim of which there is
@@ -190,14 +197,19 @@ def _of_one_element(b: Builder, op: Fft, x: Value) -> Value:
 
 
 def _transformed(
-    b: Builder, x: Value, kind: FftType, lengths: Sequence[int], type_: str
-) -> Value:
+    b: BlockBuilder, x: HloValue, kind: FftType, lengths: Sequence[int], type_: str
+) -> HloValue:
     return b.op("fft", [x], type_, fft_type=kind.name, fft_length=tuple(lengths))
 
 
 def _over_first(
-    b: Builder, x: Value, kind: FftType, aval: ShapedArray, count: int, rank: int
-) -> Value:
+    b: BlockBuilder,
+    x: HloValue,
+    kind: FftType,
+    aval: ShapedArray,
+    count: int,
+    rank: int,
+) -> HloValue:
     """`x` transformed over the first `count` of its last `rank` dims."""
     first = aval.ndim - rank
     dims = list(range(first, first + count))

@@ -9,8 +9,8 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, rule
 from curta.compiler.stablehlo.regions import jaxpr_region, op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import converted, in_bytes
@@ -25,13 +25,13 @@ from curta.primitives.reduction import ELEMENT_OPS, ArgReduction
 
 
 def reduce(
-    b: Builder,
-    xs: Sequence[Value],
-    inits: Sequence[Value],
+    b: BlockBuilder,
+    xs: Sequence[HloValue],
+    inits: Sequence[HloValue],
     dims: Sequence[int],
     types: Sequence[str],
-    combine: Block,
-) -> list[Value]:
+    combine: HloBlock,
+) -> list[HloValue]:
     """The values reduced over dims by a region."""
     operands = [*xs, *inits]
     return b.emit(
@@ -40,8 +40,11 @@ def reduce(
 
 
 def in_working_dtype(
-    b: Builder, x: Value, aval: ShapedArray, fold: Callable[[Value, Any], Value]
-) -> Value:
+    b: BlockBuilder,
+    x: HloValue,
+    aval: ShapedArray,
+    fold: Callable[[HloValue, Any], HloValue],
+) -> HloValue:
     """`fold(x, dtype)` in the dtype that sums of `x` are computed in.
 
     Floats of up to two bytes are widened, so that a sum of many is not stuck where
@@ -56,10 +59,10 @@ def in_working_dtype(
 
 
 @rule(Reduction)
-def _reduction(b: Builder, op: Reduction, x: Value) -> Value:
+def _reduction(b: BlockBuilder, op: Reduction, x: HloValue) -> HloValue:
     combine = ELEMENT_OPS[op.monoid]
 
-    def fold(x: Value, dtype: Any) -> Value:
+    def fold(x: HloValue, dtype: Any) -> HloValue:
         init = b.constant(op.identity(dtype))
         type_ = tensor_type(ShapedArray(b.outs[0].shape, dtype))
         body = b.program.kept((combine, dtype), lambda: op_region(b, combine, dtype))
@@ -71,7 +74,7 @@ def _reduction(b: Builder, op: Reduction, x: Value) -> Value:
 
 
 @rule(Reduce)
-def _reduce(b: Builder, op: Reduce, *args: Value) -> Sequence[Value]:
+def _reduce(b: BlockBuilder, op: Reduce, *args: HloValue) -> Sequence[HloValue]:
     count = len(args) // 2
     body = jaxpr_region(b, op.function)
     return reduce(b, args[:count], args[count:], op.dimensions, b.out_types, body)
@@ -82,11 +85,13 @@ def _reduce(b: Builder, op: Reduce, *args: Value) -> Sequence[Value]:
 
 @rule(ArgReduction)
 @in_bytes
-def _arg_reduction(b: Builder, op: ArgReduction, x: Value) -> Sequence[Value]:
+def _arg_reduction(
+    b: BlockBuilder, op: ArgReduction, x: HloValue
+) -> Sequence[HloValue]:
     return b.outlined(op, lambda inner, x: [_index(inner, op, x)], [x])
 
 
-def _index(b: Builder, op: ArgReduction, x: Value) -> Value:
+def _index(b: BlockBuilder, op: ArgReduction, x: HloValue) -> HloValue:
     """Reduce pairs of an element and its index."""
     ((aval,), (out,), (axis,)) = b.ins, b.outs, op.axes
     dtype = _counting(out.dtype, aval.shape[axis])
@@ -117,15 +122,17 @@ def _counting(dtype: Any, size: Any) -> Any:
     return np.dtype(np.int32 if size <= 1 << 31 else np.int64)
 
 
-def _better_pair(b: Builder, op: ArgReduction, dtype: Any, index_dtype: Any) -> Block:
+def _better_pair(
+    b: BlockBuilder, op: ArgReduction, dtype: Any, index_dtype: Any
+) -> HloBlock:
     """The pair of the better element: NaN is best, and the first of equal ones."""
     pair = scalars(dtype, index_dtype)
     kind, index_kind = [compare_type(a) for a in pair]
 
     def write(
-        inner: Builder, x: Value, i: Value, y: Value, j: Value
-    ) -> Sequence[Value]:
-        def either(name: str, first: Value, second: Value) -> Value:
+        inner: BlockBuilder, x: HloValue, i: HloValue, y: HloValue, j: HloValue
+    ) -> Sequence[HloValue]:
+        def either(name: str, first: HloValue, second: HloValue) -> HloValue:
             return inner.op(name, [first, second], first.type)
 
         better = compare(inner, op.better.upper(), x, y, kind=kind)

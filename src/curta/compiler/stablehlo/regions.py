@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, lower_closed
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, lower_closed
 from curta.compiler.stablehlo.types import tensor_type
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -14,15 +14,15 @@ from curta.core.op import Op
 
 
 def region(
-    b: Builder,
+    b: BlockBuilder,
     avals: Sequence[ShapedArray],
-    write: Callable[..., Value | Sequence[Value]],
-) -> Block:
+    write: Callable[..., HloValue | Sequence[HloValue]],
+) -> HloBlock:
     """The region of arguments of these avals that `write(builder, *args)` fills."""
     with b.region([tensor_type(a) for a in avals]) as inner:
         inner.of_elements = True
         outs = write(inner, *inner.block.arguments)
-        return inner.finish(*([outs] if isinstance(outs, Value) else outs))
+        return inner.finish(*([outs] if isinstance(outs, HloValue) else outs))
 
 
 def scalars(*dtypes: Any) -> list[ShapedArray]:
@@ -30,16 +30,16 @@ def scalars(*dtypes: Any) -> list[ShapedArray]:
     return [ShapedArray((), d) for d in dtypes]
 
 
-def op_region(b: Builder, op: Op, dtype: Any) -> Block:
+def op_region(b: BlockBuilder, op: Op, dtype: Any) -> HloBlock:
     """An elementwise op of two numbers of a dtype."""
     avals = scalars(dtype, dtype)
     return region(b, avals, lambda inner, x, y: inner.apply(op, avals, x, y))
 
 
-def jaxpr_region(b: Builder, closed: ClosedJaxpr) -> Block:
+def jaxpr_region(b: BlockBuilder, closed: ClosedJaxpr) -> HloBlock:
     """A jaxpr of numbers."""
 
-    def write(inner: Builder, *args: Value) -> Sequence[Value]:
+    def write(inner: BlockBuilder, *args: HloValue) -> Sequence[HloValue]:
         return lower_closed(inner, closed, args)
 
     return region(b, closed.in_avals, write)

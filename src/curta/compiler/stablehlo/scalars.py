@@ -17,8 +17,8 @@ from curta.compiler.llvm.vector_math import FUNCTIONS
 from curta.compiler.loops.build import CannotLowerOp, ScalarBuilder
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.nodes import Const, Expr, Instr, Placeholder, walk
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder
 from curta.compiler.stablehlo.tensors import Tensor, TensorBuilder, compare_order
 from curta.compiler.stablehlo.types import element_type, tensor
 
@@ -27,15 +27,19 @@ Code = Callable[..., Any]
 
 
 def elementwise(
-    b: Builder, shape: Shape, code: Code, xs: Sequence[Value], dtypes: Sequence[Any]
-) -> list[Value]:
+    b: BlockBuilder,
+    shape: Shape,
+    code: Code,
+    xs: Sequence[HloValue],
+    dtypes: Sequence[Any],
+) -> list[HloValue]:
     """What `code(scalar builder, *elements)` gives, a scalar or several, as tensors.
 
     The operands have this shape and these dtypes. Raises NotImplementedError where
     there is no scalar code for them.
     """
     made = ScalarBuilder()
-    emitter = _Emitter(b, shape)
+    emitter = _ScalarEmitter(b, shape)
     operands = []
     for i, (x, dtype) in enumerate(zip(xs, dtypes, strict=True)):
         hole = made.placeholder(f"x{i}", dtype)
@@ -49,16 +53,16 @@ def elementwise(
     return [emitter.scalar(x) for x in several]
 
 
-class _Emitter:
+class _ScalarEmitter:
     """The values of expressions, each computed once."""
 
-    def __init__(self, b: Builder, shape: Shape) -> None:
+    def __init__(self, b: BlockBuilder, shape: Shape) -> None:
         self.b = b
         self.shape = shape
         self.math = TensorBuilder(b)
         self._known: dict[Expr, Tensor] = {}
 
-    def define(self, hole: Any, x: Value, dtype: Any) -> None:
+    def define(self, hole: Any, x: HloValue, dtype: Any) -> None:
         """The tensor that a placeholder stands for."""
         if not isinstance(hole, ComplexExpr):
             self._known[hole] = self._tensor(x, dtype)
@@ -67,21 +71,21 @@ class _Emitter:
             value = self.b.op(name, [x], self.type(part.dtype))
             self._known[part] = self._tensor(value, part.dtype)
 
-    def _tensor(self, x: Value, dtype: Any) -> Tensor:
+    def _tensor(self, x: HloValue, dtype: Any) -> Tensor:
         return self.math.tensor(x, element_type(dtype), self.shape)
 
     def type(self, dtype: Any) -> str:
         """The type of a tensor of the common shape."""
         return tensor(self.shape, element_type(dtype))
 
-    def scalar(self, x: Any) -> Value:
+    def scalar(self, x: Any) -> HloValue:
         """The tensor of a scalar: complex ones are put together."""
         if not isinstance(x, ComplexExpr):
             return self.value(x)
         parts = [self.value(x.re), self.value(x.im)]
         return self.b.op("complex", parts, self.type(x.dtype))
 
-    def value(self, expr: Expr) -> Value:
+    def value(self, expr: Expr) -> HloValue:
         """The tensor of an expression."""
         for operand in walk([expr]):
             if operand not in self._known:

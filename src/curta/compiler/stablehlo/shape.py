@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 
 from curta.compiler.stablehlo.dims import dynamic_op
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, Rule, rule
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, Rule, rule
 from curta.compiler.stablehlo.types import (
     element_type,
     physical,
@@ -39,25 +39,25 @@ from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 
 
 def broadcast_in_dim(
-    b: Builder, x: Value, aval: ShapedArray, dims: Sequence[int]
-) -> Value:
+    b: BlockBuilder, x: HloValue, aval: ShapedArray, dims: Sequence[int]
+) -> HloValue:
     """`x` with its dims at `dims` of `aval`."""
     type_ = tensor_type(aval)
     return b.op("broadcast_in_dim", [x], type_, broadcast_dimensions=tuple(dims))
 
 
-def reshape(b: Builder, x: Value, aval: ShapedArray) -> Value:
+def reshape(b: BlockBuilder, x: HloValue, aval: ShapedArray) -> HloValue:
     """`x` in the shape of `aval`."""
     return b.op("reshape", [x], tensor_type(aval))
 
 
-def converted(b: Builder, x: Value, dtype: Any) -> Value:
+def converted(b: BlockBuilder, x: HloValue, dtype: Any) -> HloValue:
     """`x` with elements of a dtype."""
     type_ = with_element(x.type, element_type(dtype))
     return x if x.type == type_ else b.op("convert", [x], type_)
 
 
-def full(b: Builder, aval: ShapedArray, value: Any) -> Value:
+def full(b: BlockBuilder, aval: ShapedArray, value: Any) -> HloValue:
     """A tensor of `aval` with every element `value`."""
     whole = physical(aval)
     scalar = b.constant(whole.dtype.type(value))
@@ -65,12 +65,12 @@ def full(b: Builder, aval: ShapedArray, value: Any) -> Value:
 
 
 def slice_of(
-    b: Builder,
-    x: Value,
+    b: BlockBuilder,
+    x: HloValue,
     aval: ShapedArray,
     bounds: Sequence[tuple[int, int]],
     strides: Sequence[int] | None = None,
-) -> Value:
+) -> HloValue:
     """The part of `x`, of `aval`, within bounds along its first dims."""
     starts, limits = [0] * aval.ndim, list(aval.shape)
     for d, (start, limit) in enumerate(bounds):
@@ -85,8 +85,12 @@ def slice_of(
 
 
 def sized_op(
-    b: Builder, name: str, xs: Sequence[Value], type_: str, sizes: dict[str, Any]
-) -> Value:
+    b: BlockBuilder,
+    name: str,
+    xs: Sequence[HloValue],
+    type_: str,
+    sizes: dict[str, Any],
+) -> HloValue:
     """An operation whose attributes may be symbolic where its shape is not."""
     if any(is_symbolic_dim(d) for dims in sizes.values() for d in dims):
         result = dynamic_op(b, name, xs, type_, sizes)
@@ -98,16 +102,16 @@ def sized_op(
 def in_bytes(lower: Rule) -> Rule:
     """A rule for integers of two bits, too: in bytes, as compilers have no code."""
 
-    def wrapped(b: Builder, op: Op, *xs: Value) -> Sequence[Value]:
+    def wrapped(b: BlockBuilder, op: Op, *xs: HloValue) -> Sequence[HloValue]:
         ins, outs = b.ins, b.outs
         b.ins, b.outs = tuple(map(_of_bytes, ins)), tuple(map(_of_bytes, outs))
         xs = tuple(converted(b, x, a.dtype) for x, a in zip(xs, b.ins, strict=True))
         result = lower(b, op, *xs)
         b.ins, b.outs = ins, outs
-        values = [result] if isinstance(result, Value) else result
+        values = [result] if isinstance(result, HloValue) else result
         return [converted(b, x, a.dtype) for x, a in zip(values, outs, strict=True)]
 
-    def chosen(b: Builder, op: Op, *xs: Value) -> Value | Sequence[Value]:
+    def chosen(b: BlockBuilder, op: Op, *xs: HloValue) -> HloValue | Sequence[HloValue]:
         small = any(a.dtype in _BYTES for a in (*b.ins, *b.outs))
         return (wrapped if small else lower)(b, op, *xs)
 
@@ -128,27 +132,27 @@ def _of_bytes(aval: ShapedArray) -> ShapedArray:
 
 
 @rule(BroadcastInDim)
-def _broadcast_in_dim(b: Builder, op: BroadcastInDim, x: Value) -> Value:
+def _broadcast_in_dim(b: BlockBuilder, op: BroadcastInDim, x: HloValue) -> HloValue:
     return broadcast_in_dim(b, x, b.outs[0], op.broadcast_dimensions)
 
 
 @rule(Reshape, Squeeze)
-def _reshape(b: Builder, op: Op, x: Value) -> Value:
+def _reshape(b: BlockBuilder, op: Op, x: HloValue) -> HloValue:
     return reshape(b, x, b.outs[0])
 
 
 @rule(Transpose)
-def _transpose(b: Builder, op: Transpose, x: Value) -> Value:
+def _transpose(b: BlockBuilder, op: Transpose, x: HloValue) -> HloValue:
     return b.op("transpose", [x], b.out_type, permutation=op.permutation)
 
 
 @rule(Rev)
-def _reverse(b: Builder, op: Rev, x: Value) -> Value:
+def _reverse(b: BlockBuilder, op: Rev, x: HloValue) -> HloValue:
     return b.op("reverse", [x], b.out_type, dimensions=op.dimensions)
 
 
 @rule(Tile)
-def _tile(b: Builder, op: Tile, x: Value) -> Value:
+def _tile(b: BlockBuilder, op: Tile, x: HloValue) -> HloValue:
     """A dim of size 1 before each, repeated, and joined with it."""
     (aval,) = b.ins
     split = [d for size in aval.shape for d in (1, size)]
@@ -159,13 +163,13 @@ def _tile(b: Builder, op: Tile, x: Value) -> Value:
 
 
 @rule(Slice)
-def _slice(b: Builder, op: Slice, x: Value) -> Value:
+def _slice(b: BlockBuilder, op: Slice, x: HloValue) -> HloValue:
     bounds = list(zip(op.start_indices, op.limit_indices, strict=True))
     return slice_of(b, x, b.ins[0], bounds, op.strides)
 
 
 @rule(Pad)
-def _pad(b: Builder, op: Pad, x: Value, value: Value) -> Value:
+def _pad(b: BlockBuilder, op: Pad, x: HloValue, value: HloValue) -> HloValue:
     config = op.padding_config
     sizes = {
         "edge_padding_low": [low for low, _, _ in config],
@@ -176,17 +180,17 @@ def _pad(b: Builder, op: Pad, x: Value, value: Value) -> Value:
 
 
 @rule(Iota)
-def _iota(b: Builder, op: Iota) -> Value:
+def _iota(b: BlockBuilder, op: Iota) -> HloValue:
     return b.op("iota", [], b.out_type, iota_dimension=op.dimension)
 
 
 @rule(Concatenate)
-def _concatenate(b: Builder, op: Concatenate, *xs: Value) -> Value:
+def _concatenate(b: BlockBuilder, op: Concatenate, *xs: HloValue) -> HloValue:
     return b.op("concatenate", xs, b.out_type, dimension=op.dimension)
 
 
 @rule(Stack)
-def _stack(b: Builder, op: Stack, *xs: Value) -> Value:
+def _stack(b: BlockBuilder, op: Stack, *xs: HloValue) -> HloValue:
     (out,) = b.outs
     shape = list(out.shape)
     shape[op.axis] = 1
@@ -197,7 +201,7 @@ def _stack(b: Builder, op: Stack, *xs: Value) -> Value:
 
 
 @rule(Split)
-def _split(b: Builder, op: Split, x: Value) -> Sequence[Value]:
+def _split(b: BlockBuilder, op: Split, x: HloValue) -> Sequence[HloValue]:
     ends = itertools.accumulate(op.sizes)
     return [
         _along(b, x, b.ins[0], op.axis, end - size, end)
@@ -206,14 +210,14 @@ def _split(b: Builder, op: Split, x: Value) -> Sequence[Value]:
 
 
 @rule(Unstack)
-def _unstack(b: Builder, op: Unstack, x: Value) -> Sequence[Value]:
+def _unstack(b: BlockBuilder, op: Unstack, x: HloValue) -> Sequence[HloValue]:
     rows = [_along(b, x, b.ins[0], op.axis, i, i + 1) for i in range(len(b.outs))]
     return [reshape(b, row, a) for row, a in zip(rows, b.outs, strict=True)]
 
 
 def _along(
-    b: Builder, x: Value, aval: ShapedArray, axis: int, start: int, limit: int
-) -> Value:
+    b: BlockBuilder, x: HloValue, aval: ShapedArray, axis: int, start: int, limit: int
+) -> HloValue:
     bounds = [(0, d) for d in aval.shape]
     bounds[axis] = start, limit
     return slice_of(b, x, aval, bounds)
@@ -223,16 +227,16 @@ def _along(
 
 
 @rule(Identity, Stage, keys=True)
-def _identity(b: Builder, op: Op, x: Value) -> Value:
+def _identity(b: BlockBuilder, op: Op, x: HloValue) -> HloValue:
     return x
 
 
 @rule(OptimizationBarrier, keys=True)
-def _barrier(b: Builder, op: Op, *xs: Value) -> Sequence[Value]:
+def _barrier(b: BlockBuilder, op: Op, *xs: HloValue) -> Sequence[HloValue]:
     return barrier(b, xs)
 
 
-def barrier(b: Builder, xs: Sequence[Value]) -> Sequence[Value]:
+def barrier(b: BlockBuilder, xs: Sequence[HloValue]) -> Sequence[HloValue]:
     """The values, past which nothing is moved."""
     if not xs:
         return []
@@ -240,6 +244,6 @@ def barrier(b: Builder, xs: Sequence[Value]) -> Sequence[Value]:
 
 
 @rule(Empty, Empty2, CreateToken, AfterAll)
-def _zeros(b: Builder, op: Op, *xs: Value) -> Value:
+def _zeros(b: BlockBuilder, op: Op, *xs: HloValue) -> HloValue:
     # A token is a value that says nothing; what orders effects is the order of ops.
     return full(b, b.outs[0], 0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curta.compiler.stablehlo.attributes import Text
-from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.attributes import RawAttribute
+from curta.compiler.stablehlo.ir import HloValue
 from curta.compiler.stablehlo.lowering import (
-    Builder,
+    BlockBuilder,
     lower_closed,
     ordered_effects,
     rule,
@@ -29,7 +29,7 @@ from curta.core.tiling import tiling
 
 
 @rule(ShardMap)
-def _shard_map(b: Builder, op: ShardMap, *xs: Value) -> Sequence[Value]:
+def _shard_map(b: BlockBuilder, op: ShardMap, *xs: HloValue) -> Sequence[HloValue]:
     body = op.delivered_body()
     mapped = b.manual.axes if b.manual else frozenset()
     manual = Manual(op.mesh.abstract_mesh, op.axes | mapped)
@@ -72,8 +72,8 @@ def _shard_map(b: Builder, op: ShardMap, *xs: Value) -> Sequence[Value]:
 
 
 def _inlined(
-    b: Builder, op: ShardMap, manual: Manual, body: Any, xs: Sequence[Value]
-) -> Sequence[Value]:
+    b: BlockBuilder, op: ShardMap, manual: Manual, body: Any, xs: Sequence[HloValue]
+) -> Sequence[HloValue]:
     """Over axes of one device there is nothing to divide."""
     outer, b.manual = b.manual, manual
     with op.inside():
@@ -86,11 +86,11 @@ def _with_manual_axes(mesh: AbstractMesh, axes: frozenset[Any]) -> AbstractMesh:
     return mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
 
 
-def _sharding(b: Builder, op: ShardMap, mesh: AbstractMesh) -> Any:
+def _sharding(b: BlockBuilder, op: ShardMap, mesh: AbstractMesh) -> Any:
     """What an operand's, or a result's, sharding is, as text."""
     partly = len(op.axes) < len(mesh.axis_names)
 
-    def text(spec: PartitionSpec, aval: ShapedArray) -> Text:
+    def text(spec: PartitionSpec, aval: ShapedArray) -> RawAttribute:
         sharding = NamedSharding(mesh, _without_sums(spec))
         rank = physical_rank(aval)
         return b.program.meshes.sharding(sharding, rank, by_types=partly)
@@ -106,8 +106,8 @@ def _without_sums(spec: PartitionSpec) -> PartitionSpec:
 
 
 def _between_shapes(
-    b: Builder, op: ShardMap, manual: Manual, body: Any, xs: Sequence[Value]
-) -> Sequence[Value]:
+    b: BlockBuilder, op: ShardMap, manual: Manual, body: Any, xs: Sequence[HloValue]
+) -> Sequence[HloValue]:
     """A function of the parts: operands change to their shape, and results back."""
     mesh = op.mesh.abstract_mesh
     free = len(op.axes) < len(mesh.axis_names)
@@ -136,8 +136,8 @@ def _between_shapes(
 
 
 def _annotated(
-    b: Builder, target: str, x: Value, type_: str, sharding: str, config: str
-) -> Value:
+    b: BlockBuilder, target: str, x: HloValue, type_: str, sharding: str, config: str
+) -> HloValue:
     return b.op(
         "custom_call",
         [x],

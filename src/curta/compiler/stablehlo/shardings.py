@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from curta.compiler.stablehlo.attributes import Text, string
-from curta.compiler.stablehlo.ir import Module, Value
+from curta.compiler.stablehlo.attributes import RawAttribute, string
+from curta.compiler.stablehlo.ir import HloModule, HloValue
 from curta.compiler.stablehlo.types import physical
 from curta.config import config
 from curta.control.call import JaxprOp
@@ -19,7 +19,7 @@ from curta.primitives.exchange import Message
 from curta.primitives.placing import Placing
 
 if TYPE_CHECKING:
-    from curta.compiler.stablehlo.lowering import Builder
+    from curta.compiler.stablehlo.lowering import BlockBuilder
 
 
 class Manual(NamedTuple):
@@ -32,7 +32,7 @@ class Manual(NamedTuple):
 class Meshes:
     """The meshes of a module, which get names as they are spoken of."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: HloModule) -> None:
         self._module = module
         self._names: dict[Any, str] = {}
 
@@ -53,7 +53,7 @@ class Meshes:
 
     def sharding(
         self, sharding: Sharding, rank: int, *, by_types: bool = False
-    ) -> Text:
+    ) -> RawAttribute:
         """`<@mesh, [{"x"}, {}]>`: where an array of that rank is.
 
         With `by_types`, all dims may be split further over axes that are left to the
@@ -62,7 +62,7 @@ class Meshes:
         named = sharding.named
         if named is None:
             dims = ", ".join(["{}"] * rank)
-            return Text(f"<@{self.name(())}, [{dims}]>")
+            return RawAttribute(f"<@{self.name(())}, [{dims}]>")
         mesh, spec = named.mesh, named.spec
         is_open = by_types and AxisType.Auto in mesh.axis_types
         entries = [*spec.partitions, *[None] * (rank - len(spec.partitions))]
@@ -72,7 +72,7 @@ class Meshes:
         for label, axes in (("replicated", whole), ("unreduced", spec.unreduced)):
             if axes:
                 text += f", {label}={_axes_text(mesh.in_order(axes))}"
-        return Text(text + ">")
+        return RawAttribute(text + ">")
 
 
 def _mesh_text(axes: Sequence[tuple[Any, int]], only: int | None) -> str:
@@ -106,13 +106,20 @@ def sharding_attribute(
 ) -> tuple[str, Any]:
     """The attribute of an argument or result that is there, and its name."""
     if uses_shardy():
-        return "sdy.sharding", Text(f"#sdy.sharding{meshes.sharding(sharding, rank)}")
+        return "sdy.sharding", RawAttribute(
+            f"#sdy.sharding{meshes.sharding(sharding, rank)}"
+        )
     return "mhlo.sharding", repr(sharding.tiling(rank))
 
 
 def constrained(
-    b: Builder, x: Value, sharding: Sharding, rank: int, *, by_types: bool = False
-) -> Value:
+    b: BlockBuilder,
+    x: HloValue,
+    sharding: Sharding,
+    rank: int,
+    *,
+    by_types: bool = False,
+) -> HloValue:
     """A value that is to be laid out so."""
     if uses_shardy():
         text = b.program.meshes.sharding(sharding, rank, by_types=by_types)
@@ -139,14 +146,16 @@ OWN_PLACES = (JaxprOp, Placing, Collective, Message)
 """Ops whose rule says where results are, or the eqns of their jaxpr."""
 
 
-def constrained_by_types(b: Builder, results: Sequence[Value]) -> Sequence[Value]:
+def constrained_by_types(
+    b: BlockBuilder, results: Sequence[HloValue]
+) -> Sequence[HloValue]:
     """The results of an eqn, laid out as their types say."""
     if b.program.mesh is None and not any(a.placement for a in b.outs):
         return results
     return [constrained_by_type(b, x, a) for x, a in zip(results, b.outs, strict=True)]
 
 
-def constrained_by_type(b: Builder, x: Value, aval: ShapedArray) -> Value:
+def constrained_by_type(b: BlockBuilder, x: HloValue, aval: ShapedArray) -> HloValue:
     """A value laid out as its type says, by explicit axes."""
     where = aval.placement
     if b.of_elements:

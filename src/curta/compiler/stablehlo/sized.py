@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.attributes import RawAttribute
 from curta.compiler.stablehlo.dims import Ledger, Number, number
-from curta.compiler.stablehlo.ir import Block, Function, Value
+from curta.compiler.stablehlo.ir import HloBlock, HloFunction, HloValue
 from curta.compiler.stablehlo.lowering import (
-    Builder,
-    Program,
+    BlockBuilder,
+    ModuleState,
     mark,
     number_type,
     ordered_effects,
@@ -33,13 +33,13 @@ def variables_of(avals: Iterable[ShapedArray]) -> list[str]:
 
 
 def define_sized(
-    program: Program,
+    program: ModuleState,
     closed: ClosedJaxpr,
     path: NameStack,
     kept: Sequence[int],
     shapes: Sequence[Sequence[Any]],
     solve: Callable[[Sequence[Any]], Any],
-) -> Function:
+) -> HloFunction:
     """`@main`, which calls the function of the jaxpr with the values of the variables.
 
     `kept` are those of all arguments, of these shapes, that the jaxpr takes.
@@ -49,12 +49,12 @@ def define_sized(
     given = program.numbers[: len(program.numbers) - len(variables)]
     tokens = [TOKEN] * len(ordered_effects(closed.effects))
     types = [*[number_type()] * len(given), *tokens]
-    body = Block([Value(t) for t in [*types, *map(tensor_type, closed.in_avals)]])
+    body = HloBlock([HloValue(t) for t in [*types, *map(tensor_type, closed.in_avals)]])
     main = program.new_function("main", body, [], public=True)
     inner = program.define(closed, "_wrapped_jax_export_main", path=path)
     main.set_results(inner.result_types)
     mark(main, given, len(tokens))
-    b = Builder(program, body)
+    b = BlockBuilder(program, body)
     b.location = path
     arguments = body.arguments
     ledger = Ledger()
@@ -77,9 +77,9 @@ def define_sized(
 
 
 def _sizes(
-    b: Builder,
+    b: BlockBuilder,
     ledger: Ledger,
-    arguments: dict[int, Value],
+    arguments: dict[int, HloValue],
     shapes: Sequence[Sequence[Any]],
 ) -> list[list[Any]]:
     """The shapes of actual arguments: numbers in place of symbolic dims."""
@@ -97,14 +97,14 @@ def _sizes(
     return result
 
 
-def _check(b: Builder, ledger: Ledger, checks: Sequence[Any]) -> None:
+def _check(b: BlockBuilder, ledger: Ledger, checks: Sequence[Any]) -> None:
     """Write the conditions of a solution, with what is wrong where they do not hold."""
     for check in checks:
         ledger.noted.clear()
         assert check.holds()
-        numbers: list[Value] = []
+        numbers: list[HloValue] = []
 
-        def numbered(mark: re.Match[str], numbers: list[Value] = numbers) -> str:
+        def numbered(mark: re.Match[str], numbers: list[HloValue] = numbers) -> str:
             value = ledger.shown[int(mark[1])]
             if value not in numbers:
                 numbers.append(value)
@@ -117,14 +117,14 @@ def _check(b: Builder, ledger: Ledger, checks: Sequence[Any]) -> None:
                 [condition, *numbers],
                 [],
                 call_target_name="shape_assertion",
-                api_version=Text("2 : i32"),
+                api_version=RawAttribute("2 : i32"),
                 error_message=message,
                 has_side_effect=True,
             )
 
 
 @rule(DimAsValue)
-def _as_value(b: Builder, op: DimAsValue) -> Value:
+def _as_value(b: BlockBuilder, op: DimAsValue) -> HloValue:
     result = number(b, op.dim, number_type())
     return (
         result if result.type == b.out_type else b.op("convert", [result], b.out_type)

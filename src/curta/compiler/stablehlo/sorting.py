@@ -9,8 +9,8 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, rule
 from curta.compiler.stablehlo.regions import region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import in_bytes, slice_of
@@ -20,8 +20,8 @@ from curta.primitives.sorting import Sort, TopK
 
 
 def sort(
-    b: Builder, xs: Sequence[Value], axis: int, stable: bool, before: Block
-) -> list[Value]:
+    b: BlockBuilder, xs: Sequence[HloValue], axis: int, stable: bool, before: HloBlock
+) -> list[HloValue]:
     """The values reordered along an axis, by a region that compares."""
     types = [x.type for x in xs]
     attributes = {"dimension": axis, "is_stable": stable}
@@ -30,10 +30,10 @@ def sort(
 
 @rule(Sort)
 @in_bytes
-def _sort(b: Builder, op: Sort, *xs: Value) -> Sequence[Value]:
+def _sort(b: BlockBuilder, op: Sort, *xs: HloValue) -> Sequence[HloValue]:
     ins = b.ins
 
-    def write(inner: Builder, *args: Value) -> Value:
+    def write(inner: BlockBuilder, *args: HloValue) -> HloValue:
         sides = [
             [
                 part
@@ -48,7 +48,7 @@ def _sort(b: Builder, op: Sort, *xs: Value) -> Sequence[Value]:
     return sort(b, xs, op.dimension, op.is_stable, before)
 
 
-def _parts(b: Builder, x: Value, dtype: Any) -> list[tuple[Value, str]]:
+def _parts(b: BlockBuilder, x: HloValue, dtype: Any) -> list[tuple[HloValue, str]]:
     """The numbers that a key is compared by, in turn, and how."""
     if dtype.kind != "c":
         return [_ordered(b, x, dtype)]
@@ -57,7 +57,7 @@ def _parts(b: Builder, x: Value, dtype: Any) -> list[tuple[Value, str]]:
     return [_ordered(b, b.op(name, [x], type_), part) for name in ("real", "imag")]
 
 
-def _ordered(b: Builder, x: Value, dtype: Any) -> tuple[Value, str]:
+def _ordered(b: BlockBuilder, x: HloValue, dtype: Any) -> tuple[HloValue, str]:
     """A number in whose total order -0 is 0, and NaN of any sign is last."""
     kind = compare_type(ShapedArray((), dtype))
     if kind != "FLOAT":
@@ -71,8 +71,10 @@ def _ordered(b: Builder, x: Value, dtype: Any) -> tuple[Value, str]:
 
 
 def _lexicographic(
-    b: Builder, xs: Sequence[tuple[Value, str]], ys: Sequence[tuple[Value, str]]
-) -> Value:
+    b: BlockBuilder,
+    xs: Sequence[tuple[HloValue, str]],
+    ys: Sequence[tuple[HloValue, str]],
+) -> HloValue:
     """Whether the first numbers come before the second ones."""
     result = None
     for (x, kind), (y, _) in reversed(list(zip(xs, ys, strict=True))):
@@ -88,7 +90,7 @@ def _lexicographic(
 
 @rule(TopK)
 @in_bytes
-def _top_k(b: Builder, op: TopK, x: Value) -> Sequence[Value]:
+def _top_k(b: BlockBuilder, op: TopK, x: HloValue) -> Sequence[HloValue]:
     """A sort of pairs of an element and its index, cut: compilers know the pattern."""
     (aval,), axis = b.ins, op.axis % b.ins[0].ndim
     index = np.dtype(np.int32)
@@ -96,7 +98,9 @@ def _top_k(b: Builder, op: TopK, x: Value) -> Sequence[Value]:
     indices = b.op("iota", [], tensor_type(all_indices), iota_dimension=axis)
     kind = compare_type(aval)
 
-    def write(inner: Builder, x: Value, y: Value, i: Value, j: Value) -> Value:
+    def write(
+        inner: BlockBuilder, x: HloValue, y: HloValue, i: HloValue, j: HloValue
+    ) -> HloValue:
         order = "TOTALORDER" if kind == "FLOAT" else kind
         return compare(inner, "GT", x, y, kind=order)
 

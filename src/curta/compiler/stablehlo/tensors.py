@@ -18,8 +18,8 @@ from curta.compiler.llvm.builder import Builder as VectorBuilder
 from curta.compiler.llvm.types import Arithmetic, wrap
 from curta.compiler.llvm.vector_math.common import BIAS, MANTISSA
 from curta.compiler.llvm.vector_math.interface import MathBuilder
-from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder
 from curta.compiler.stablehlo.types import tensor
 
 _DTYPES = {
@@ -68,8 +68,10 @@ class Tensor(Arithmetic["Tensor"]):
 
     __slots__ = ("builder", "type", "value")
 
-    def __init__(self, value: Value, type_: TensorType, builder: TensorBuilder) -> None:
-        self.value: Value = value
+    def __init__(
+        self, value: HloValue, type_: TensorType, builder: TensorBuilder
+    ) -> None:
+        self.value: HloValue = value
         self.type: TensorType = type_
         self.builder: Any = builder
 
@@ -109,12 +111,12 @@ def _operation(name: str) -> _Method:
 class TensorBuilder:
     """Emits to a builder; constants are there once in each of its blocks."""
 
-    b: Builder
+    b: BlockBuilder
 
     vector_bytes = 0  # there are no registers
     flags = ""  # products and sums fuse as the device's compiler likes
 
-    def __init__(self, b: Builder) -> None:
+    def __init__(self, b: BlockBuilder) -> None:
         self.b = b
         self._constants: dict[Any, Tensor] = {}
         self.own: Mapping[str, Callable[..., Any]] = {
@@ -130,7 +132,7 @@ class TensorBuilder:
             "nearest_power": self._nearest_power,
         }
 
-    def tensor(self, value: Value, kind: str, shape: Shape) -> Tensor:
+    def tensor(self, value: HloValue, kind: str, shape: Shape) -> Tensor:
         """A value of the program, to compute with."""
         return Tensor(value, TensorType(kind, shape), self)
 
@@ -272,7 +274,7 @@ class TensorBuilder:
             yield [Tensor(v, t, self) for v, t in pairs]
             self.b, self._constants = outer, constants
 
-    def _end(self, values: Sequence[Tensor]) -> Block:
+    def _end(self, values: Sequence[Tensor]) -> HloBlock:
         return self.b.finish(*[x.value for x in values])
 
     def any_lane(self, mask: Tensor) -> Tensor:
@@ -313,7 +315,7 @@ class TensorBuilder:
         name: str,
         operands: Sequence[Tensor],
         types: Sequence[TensorType],
-        blocks: Sequence[Block],
+        blocks: Sequence[HloBlock],
     ) -> Tensors:
         texts = [t.text for t in types]
         values = self.b.emit(name, [x.value for x in operands], texts, blocks)
@@ -355,7 +357,7 @@ class TensorBuilder:
         wide = TensorType("f64", xs[0].lanes)
         types = [wide.text] * len(xs)
 
-        def body(inner: Builder, *arguments: Value) -> list[Value]:
+        def body(inner: BlockBuilder, *arguments: HloValue) -> list[HloValue]:
             b = TensorBuilder(inner)
             return [rule(b, *[Tensor(v, wide, b) for v in arguments]).value]
 

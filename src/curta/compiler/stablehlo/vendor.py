@@ -18,7 +18,7 @@ from curta.compiler.linalg.programs import (
     only_finite,
     succeeded,
 )
-from curta.compiler.stablehlo.custom_calls import Routine
+from curta.compiler.stablehlo.custom_calls import CallRoutine
 from curta.control.ffi_call import FfiCall
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
@@ -259,11 +259,11 @@ def _by_qr(op: SVD, x: Any) -> tuple[Any, ...]:
     return tuple(outs)
 
 
-def _routines(*rows: Any) -> dict[type, Routine]:
-    return {cls: Routine(frozenset(targets), *rest) for cls, targets, *rest in rows}
+def _routines(*rows: Any) -> dict[type, CallRoutine]:
+    return {cls: CallRoutine(frozenset(targets), *rest) for cls, targets, *rest in rows}
 
 
-ROUTINES: dict[type, Routine] = _routines(
+ROUTINES: dict[type, CallRoutine] = _routines(
     (Cholesky, ["cusolver_potrf_ffi"], cholesky),
     (LU, ["cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"], lu),
     (LUPivotsToPermutation, ["cu_lu_pivots_to_permutation"], permutation),

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.attributes import RawAttribute
 from curta.compiler.stablehlo.constants import dense
 from curta.compiler.stablehlo.elementwise import compare
-from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.ir import HloBlock, HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder, lower_closed, rule
 from curta.compiler.stablehlo.reductions import in_working_dtype
 from curta.compiler.stablehlo.regions import jaxpr_region, op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
@@ -36,18 +36,18 @@ from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndSca
 from curta.primitives.windowed.sliding import Sliding
 
 
-def _padding(pairs: Sequence[tuple[int, int]]) -> Text:
+def _padding(pairs: Sequence[tuple[int, int]]) -> RawAttribute:
     return dense(np.array(pairs, np.int64).reshape(-1, 2))
 
 
 def reduce_window(
-    b: Builder,
-    xs: Sequence[Value],
-    inits: Sequence[Value],
+    b: BlockBuilder,
+    xs: Sequence[HloValue],
+    inits: Sequence[HloValue],
     window: Sliding,
     types: Sequence[str],
-    combine: Block,
-) -> list[Value]:
+    combine: HloBlock,
+) -> list[HloValue]:
     """Every window of the values, reduced by a region."""
     return b.emit(
         "stablehlo.reduce_window",
@@ -63,10 +63,10 @@ def reduce_window(
 
 
 @rule(WindowReduction)
-def _window_reduction(b: Builder, op: WindowReduction, x: Value) -> Value:
+def _window_reduction(b: BlockBuilder, op: WindowReduction, x: HloValue) -> HloValue:
     (out,) = b.outs
 
-    def fold(x: Value, dtype: Any) -> Value:
+    def fold(x: HloValue, dtype: Any) -> HloValue:
         init = b.constant(op.identity(dtype))
         body = op_region(b, ELEMENT_OPS[op.monoid], dtype)
         type_ = tensor_type(ShapedArray(out.shape, dtype))
@@ -78,7 +78,9 @@ def _window_reduction(b: Builder, op: WindowReduction, x: Value) -> Value:
 
 
 @rule(ReduceWindow)
-def _reduce_window(b: Builder, op: ReduceWindow, *args: Value) -> Sequence[Value]:
+def _reduce_window(
+    b: BlockBuilder, op: ReduceWindow, *args: HloValue
+) -> Sequence[HloValue]:
     count, body = len(args) // 2, jaxpr_region(b, op.function)
     inits = args[count:]
     return reduce_window(b, args[:count], inits, op.window, b.out_types, body)
@@ -88,12 +90,12 @@ def _reduce_window(b: Builder, op: ReduceWindow, *args: Value) -> Sequence[Value
 
 
 @rule(Cumulative)
-def _cumulative(b: Builder, op: Any, x: Value) -> Sequence[Value]:
+def _cumulative(b: BlockBuilder, op: Any, x: HloValue) -> Sequence[HloValue]:
     # XLA makes of windows as long as the dim what a scan by halves would be.
     return b.outlined(op, lambda inner, x: [_prefixes(inner, op, x)], [x])
 
 
-def _prefixes(b: Builder, op: Any, x: Value) -> Value:
+def _prefixes(b: BlockBuilder, op: Any, x: HloValue) -> HloValue:
     """Windows that end, or begin, at each element and contain all before, or after."""
     (aval,) = b.ins
     size = aval.shape[op.axis]
@@ -107,7 +109,7 @@ def _prefixes(b: Builder, op: Any, x: Value) -> Value:
     padding[op.axis] = (0, size - 1) if op.reverse else (size - 1, 0)
     window = Sliding(tuple(lengths), ones, tuple(padding), ones, ones)
 
-    def fold(x: Value, dtype: Any) -> Value:
+    def fold(x: HloValue, dtype: Any) -> HloValue:
         body = jaxpr_region(b, _joining(op, dtype))
         init = b.constant(_identity(op, dtype))
         return reduce_window(b, [x], [init], window, [x.type], body)[0]
@@ -153,8 +155,8 @@ def _joining(op: Cumulative, dtype: Any) -> ClosedJaxpr:
 
 @rule(SelectAndScatterAdd)
 def _select_and_scatter_add(
-    b: Builder, op: SelectAndScatterAdd, source: Value, operand: Value
-) -> Value:
+    b: BlockBuilder, op: SelectAndScatterAdd, source: HloValue, operand: HloValue
+) -> HloValue:
     """Padding may be chosen, so that it is the worst of all, and cut off again."""
     if _lacks_plain_dims(b, op):
         (result,) = lower_closed(b, _with_plain_dims(op, b.ins), [source, operand])
@@ -187,8 +189,12 @@ def _select_and_scatter_add(
 
 @rule(SelectAndScatter)
 def _general_select_and_scatter(
-    b: Builder, op: SelectAndScatter, operand: Value, source: Value, init: Value
-) -> Value:
+    b: BlockBuilder,
+    op: SelectAndScatter,
+    operand: HloValue,
+    source: HloValue,
+    init: HloValue,
+) -> HloValue:
     if _lacks_plain_dims(b, op):
         args = [operand, source, init]
         (result,) = lower_closed(b, _with_plain_dims(op, b.ins), args)
@@ -201,13 +207,13 @@ def _general_select_and_scatter(
 
 
 def _select_and_scatter(
-    b: Builder,
+    b: BlockBuilder,
     op: Any,
-    args: Sequence[Value],
+    args: Sequence[HloValue],
     padding: Sequence[tuple[int, int]],
     type_: str,
-    regions: Sequence[Block],
-) -> Value:
+    regions: Sequence[HloBlock],
+) -> HloValue:
     (result,) = b.emit(
         "stablehlo.select_and_scatter",
         args,
@@ -220,7 +226,7 @@ def _select_and_scatter(
     return result
 
 
-def _lacks_plain_dims(b: Builder, op: Any) -> bool:
+def _lacks_plain_dims(b: BlockBuilder, op: Any) -> bool:
     """Whether it is for TPUs, which want two dims without windows, to be innermost."""
     if b.program.platforms != ("tpu",):
         return False
@@ -245,10 +251,10 @@ def _with_plain_dims(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     return stage(run, avals)
 
 
-def _comparison(b: Builder, direction: str, dtype: Any) -> Block:
+def _comparison(b: BlockBuilder, direction: str, dtype: Any) -> HloBlock:
     kind = compare_type(ShapedArray((), dtype))
 
-    def write(inner: Builder, x: Value, y: Value) -> Value:
+    def write(inner: BlockBuilder, x: HloValue, y: HloValue) -> HloValue:
         return compare(inner, direction.upper(), x, y, kind=kind)
 
     return region(b, scalars(dtype, dtype), write)
@@ -256,8 +262,8 @@ def _comparison(b: Builder, direction: str, dtype: Any) -> Block:
 
 @rule(SelectAndGatherAdd)
 def _select_and_gather_add(
-    b: Builder, op: SelectAndGatherAdd, source: Value, operand: Value
-) -> Value:
+    b: BlockBuilder, op: SelectAndGatherAdd, source: HloValue, operand: HloValue
+) -> HloValue:
     """Reduce pairs of an element and what belongs to it."""
     given, aval = b.ins
     (out,) = b.outs
@@ -265,8 +271,8 @@ def _select_and_gather_add(
     kind = compare_type(pair[0])
 
     def write(
-        inner: Builder, x: Value, s: Value, y: Value, t: Value
-    ) -> Sequence[Value]:
+        inner: BlockBuilder, x: HloValue, s: HloValue, y: HloValue, t: HloValue
+    ) -> Sequence[HloValue]:
         keeps = compare(inner, op.select.upper(), x, y, kind=kind)
         element = inner.op("select", [keeps, x, y], x.type)
         return [element, inner.op("select", [keeps, s, t], s.type)]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder
+from curta.compiler.stablehlo.ir import HloValue
+from curta.compiler.stablehlo.lowering import BlockBuilder
 from curta.compiler.stablehlo.shape import broadcast_in_dim, full, reshape, slice_of
 from curta.compiler.stablehlo.types import tensor_type
 from curta.core.avals import ShapedArray
@@ -33,7 +33,7 @@ _OPERATIONS = {
 class Words(np.lib.mixins.NDArrayOperatorsMixin):
     """A tensor of uint32 or uint64; operands of rank 0 are repeated."""
 
-    def __init__(self, b: Builder, value: Value, aval: ShapedArray) -> None:
+    def __init__(self, b: BlockBuilder, value: HloValue, aval: ShapedArray) -> None:
         self.b = b
         self.value = value
         self.aval = aval
@@ -46,7 +46,7 @@ class Words(np.lib.mixins.NDArrayOperatorsMixin):
     def dtype(self) -> Any:
         return self.aval.dtype
 
-    def _new(self, value: Value, shape: Sequence[int], dtype: Any = None) -> Words:
+    def _new(self, value: HloValue, shape: Sequence[int], dtype: Any = None) -> Words:
         return Words(self.b, value, ShapedArray(tuple(shape), dtype or self.dtype))
 
     def __array_ufunc__(
@@ -121,14 +121,14 @@ def stacked(parts: Sequence[Words]) -> Words:
     return joined([p.spread((*p.shape, 1)) for p in parts], -1)
 
 
-def iota(b: Builder, size: int, dtype: Any, start: int = 0) -> Words:
+def iota(b: BlockBuilder, size: int, dtype: Any, start: int = 0) -> Words:
     """start, start + 1, ..."""
     aval = ShapedArray((size,), np.dtype(dtype))
     counted = Words(b, b.op("iota", [], tensor_type(aval), iota_dimension=0), aval)
     return counted + start if start else counted
 
 
-def zeros(b: Builder, shape: Sequence[int], dtype: Any = UINT32) -> Words:
+def zeros(b: BlockBuilder, shape: Sequence[int], dtype: Any = UINT32) -> Words:
     """Zeros."""
     aval = ShapedArray(tuple(shape), np.dtype(dtype))
     return Words(b, full(b, aval, 0), aval)

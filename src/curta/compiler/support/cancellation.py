@@ -22,7 +22,7 @@ from curta.compiler.support.loader import keep_for_process, native_module
 _PLAIN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
-class Token:
+class CancellationToken:
     """Whether a computation is to stop, for its loops to see."""
 
     __slots__ = ("_words",)
@@ -101,6 +101,6 @@ def call(address: int, table: int, word: int) -> int:
     if result is not None:
         status: int = result.call(address, table, word)
         return status
-    token = Token()
+    token = CancellationToken()
     ctypes.c_uint64.from_address(table + 8 * word).value = token.address
     return _PLAIN(address)(table)

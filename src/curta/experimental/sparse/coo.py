@@ -16,7 +16,7 @@ from curta.core.primitive import Primitive, primitive_of
 from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coordinates import TRACED_NSE, _bcoo_fromdense
-from curta.experimental.sparse.matrices import Matrix, check_product
+from curta.experimental.sparse.matrices import FormattedMatrix, check_product
 from curta.experimental.sparse.operations import SparseOp
 from curta.experimental.sparse.util import Shape, _count_stored_elements
 from curta.numpy.arguments import concrete
@@ -33,7 +33,7 @@ class COOInfo(NamedTuple):
 
 
 @tree_util.register_pytree_node_class
-class COO(Matrix):
+class COO(FormattedMatrix):
     """A matrix as (data, row, col).
 
     >>> from curta import numpy as jnp

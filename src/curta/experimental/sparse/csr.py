@@ -17,7 +17,7 @@ from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coo import coordinate_product
 from curta.experimental.sparse.coordinates import TRACED_NSE, _bcoo_fromdense
-from curta.experimental.sparse.matrices import Matrix, check_product
+from curta.experimental.sparse.matrices import FormattedMatrix, check_product
 from curta.experimental.sparse.operations import SparseOp
 from curta.experimental.sparse.util import (
     Shape,
@@ -32,7 +32,7 @@ __dir__: Listing = own(__name__)
 
 
 @tree_util.register_pytree_node_class
-class CSR(Matrix):
+class CSR(FormattedMatrix):
     """A matrix as (data, indices, indptr): the columns of its elements, row by row.
 
     Those of row i are stored from indptr[i] to indptr[i + 1].
@@ -80,7 +80,7 @@ class CSR(Matrix):
 
 
 @tree_util.register_pytree_node_class
-class CSC(Matrix):
+class CSC(FormattedMatrix):
     """A matrix as (data, indices, indptr): its columns as those of `CSR` are rows.
 
     >>> from curta import numpy as jnp

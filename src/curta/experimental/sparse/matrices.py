@@ -12,7 +12,7 @@ from curta.experimental.sparse.base import JAXSparse
 from curta.experimental.sparse.bcoo import BCOO
 
 
-class Matrix(JAXSparse):
+class FormattedMatrix(JAXSparse):
     """A matrix in a format of the stored elements and two more buffers."""
 
     _fields: tuple[str, str, str]

@@ -25,7 +25,7 @@ def part_dtype(dtype: Any) -> Any:
     return np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
 
 
-class Part(LinearElementwise):
+class RealOrImag(LinearElementwise):
     """The real or imaginary part."""
 
     accepts: ClassVar[Family] = COMPLEX
@@ -42,7 +42,7 @@ class Part(LinearElementwise):
             yield cls(), [(shape, "complex")]
 
 
-class Real(Part):
+class Real(RealOrImag):
     """The real part."""
 
     name: ClassVar[str] = "real"
@@ -54,7 +54,7 @@ class Real(Part):
         return complex_(ct, _zero(ct))
 
 
-class Imag(Part):
+class Imag(RealOrImag):
     """The imaginary part."""
 
     name: ClassVar[str] = "imag"

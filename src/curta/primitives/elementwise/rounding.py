@@ -196,7 +196,7 @@ class ReducePrecision(LinearElementwise):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        layout = _Layout(x.dtype, self.exponent_bits, self.mantissa_bits)
+        layout = _FloatBits(x.dtype, self.exponent_bits, self.mantissa_bits)
         bits = x.view(layout.word)
         if layout.dropped:
             odd = np.right_shift(bits, layout.dropped) & 1
@@ -209,7 +209,7 @@ class ReducePrecision(LinearElementwise):
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs
-        layout = _Layout(x.dtype, self.exponent_bits, self.mantissa_bits)
+        layout = _FloatBits(x.dtype, self.exponent_bits, self.mantissa_bits)
 
         def word(value: int) -> Any:
             return b.const(value, layout.word)
@@ -244,7 +244,7 @@ class ReducePrecision(LinearElementwise):
             yield cls(exponent, mantissa), [((), "float", {"rough": True})]
 
 
-class _Layout:
+class _FloatBits:
     """The bits of a float dtype, and which of them a smaller format keeps."""
 
     def __init__(self, dtype: Any, exponent_bits: int, mantissa_bits: int):

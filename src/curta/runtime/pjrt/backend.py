@@ -15,8 +15,8 @@ import numpy as np
 
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.callbacks import Callback
-from curta.compiler.stablehlo.entry import Entry, lower_program
-from curta.compiler.stablehlo.lowering import Program, ordered_effects
+from curta.compiler.stablehlo.entry import MainAttributes, lower_program
+from curta.compiler.stablehlo.lowering import ModuleState, ordered_effects
 from curta.compiler.stablehlo.shardings import uses_shardy
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -37,17 +37,17 @@ from curta.runtime.pjrt.call_frames import (
     can_call_python,
 )
 from curta.runtime.pjrt.called import CalledByPrograms
-from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.client import PluginClient
 from curta.runtime.pjrt.executable import LoadedExecutable
 from curta.runtime.pjrt.given_handlers import register_given
 from curta.runtime.pjrt.handlers import registered_targets
-from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
+from curta.runtime.pjrt.host_calls import Channel, DeviceHostCall, HostCalls
 from curta.runtime.pjrt.kept import compile_or_load
 from curta.runtime.pjrt.options import compile_options
 from curta.runtime.pjrt.tokens import fresh_tokens, give_tokens, take_tokens
 
 
-def lowered_for(client: Client) -> str:
+def lowered_for(client: PluginClient) -> str:
     """The platform that modules for a client's devices are lowered for."""
     name = client.platform.lower()
     return "cuda" if name == "gpu" else name
@@ -59,7 +59,7 @@ class PjrtBackend(Backend):
     Raises NotImplementedError where an op has no StableHLO.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: PluginClient) -> None:
         self._client = client
 
     def compile(self, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
@@ -103,7 +103,7 @@ def lower_for_devices(closed: ClosedJaxpr, options: CompileOptions) -> DevicePro
     # On one device in its own memory there is nothing to say; CPUs have only one.
     kinds = {s.memory_kind for s in (*ins, *outs)} - {None, "device"}
     said = len(devices) > 1 or bool(kinds and platform != "cpu")
-    entry = Entry(
+    entry = MainAttributes(
         options.name,
         donated=[i in options.donated for i in range(len(ins))],
         in_shardings=ins if said else (),
@@ -192,11 +192,11 @@ class PluginExecutable(Executable):
 
     in_avals: tuple[ShapedArray, ...]
 
-    def __init__(self, closed: ClosedJaxpr, client: Client) -> None:
+    def __init__(self, closed: ClosedJaxpr, client: PluginClient) -> None:
         self.client = client
         self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
         platform = lowered_for(client)
-        entry = Entry(
+        entry = MainAttributes(
             "f",
             keep_unused=True,
             platforms=(platform,),
@@ -236,7 +236,7 @@ class PluginExecutable(Executable):
         ]
 
 
-def _refuse_devices(program: Program) -> None:
+def _refuse_devices(program: ModuleState) -> None:
     count = str(program.module.attributes["mhlo.num_partitions"])
     if not count.startswith("1 "):
         raise NotImplementedError(
@@ -246,7 +246,7 @@ def _refuse_devices(program: Program) -> None:
 
 
 def host_calls(
-    client: Client, called: Sequence[Callback]
+    client: PluginClient, called: Sequence[Callback]
 ) -> Callable[[], CalledByPrograms] | None:
     """What makes the functions of Python that a run calls; None if there are none.
 
@@ -266,7 +266,7 @@ def host_calls(
     return lambda: functions
 
 
-def host_call(callback: Callback) -> HostCall:
+def host_call(callback: Callback) -> DeviceHostCall:
     """A function of Python that a program calls, as messages bring its operands."""
 
     def channels(numbers: Sequence[int], avals: Sequence[Any]) -> tuple[Channel, ...]:
@@ -275,7 +275,7 @@ def host_call(callback: Callback) -> HostCall:
         filled = known or [((1,) if numbers is callback.sends else (), _FLOAT)]
         return tuple(Channel(n, *kind) for n, kind in zip(numbers, filled))
 
-    return HostCall(
+    return DeviceHostCall(
         _called(callback),
         channels(callback.sends, callback.in_avals),
         channels(callback.receives, callback.out_avals),

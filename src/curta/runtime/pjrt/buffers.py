@@ -17,11 +17,11 @@ from curta.runtime.pjrt.abi import (
     ZERO_COPY,
     Struct,
 )
-from curta.runtime.pjrt.devices import Device, Memory
+from curta.runtime.pjrt.devices import PluginDevice, PluginMemory
 from curta.runtime.pjrt.values import array_of, integers
 
 if TYPE_CHECKING:
-    from curta.runtime.pjrt.client import Client
+    from curta.runtime.pjrt.client import PluginClient
 
 # Memory that a plugin may use as it is has to begin at a multiple of this.
 ALIGNMENT = 64
@@ -68,7 +68,7 @@ class _More:
     borrowed = 0
 
 
-class Buffer:
+class DeviceBuffer:
     """An array on a device. Its elements may still be computed.
 
     `kind` are shape and dtype of the array. Finalizers free it; `delete` gives its
@@ -77,8 +77,8 @@ class Buffer:
 
     __slots__ = ("client", "handle", "kind", "more")
 
-    def __init__(self, client: Client, handle: int, kind: Kind) -> None:
-        self.client: Client = client
+    def __init__(self, client: PluginClient, handle: int, kind: Kind) -> None:
+        self.client: PluginClient = client
         self.handle: int = handle
         self.kind: Any = kind
         self.more: _More | None = None
@@ -110,12 +110,12 @@ class Buffer:
         return self.client.library.call(f"Buffer_{what}", buffer=self.handle, **fields)
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> PluginMemory:
         """Where it lies."""
         return self.client.memory_at(self._call("Memory").memory)
 
     @property
-    def device(self) -> Device:
+    def device(self) -> PluginDevice:
         """The device whose memory it lies in."""
         return self.client.device_at(self._call("Device").device)
 
@@ -189,15 +189,17 @@ class Buffer:
         self.client.library.wait(event)
         return out
 
-    def copy_to(self, target: Device | Memory) -> Buffer:
+    def copy_to(self, target: PluginDevice | PluginMemory) -> DeviceBuffer:
         """A copy on another device or in another memory of the client."""
         library = self.client.library
-        if isinstance(target, Device) and not library.has("Buffer_CopyToMemory"):
+        if isinstance(target, PluginDevice) and not library.has("Buffer_CopyToMemory"):
             result = self._call("CopyToDevice", dst_device=target.address)
         else:
-            memory = target.default_memory if isinstance(target, Device) else target
+            memory = (
+                target.default_memory if isinstance(target, PluginDevice) else target
+            )
             result = self._call("CopyToMemory", dst_memory=memory.address)
-        return Buffer(self.client, result.dst_buffer, self.kind)
+        return DeviceBuffer(self.client, result.dst_buffer, self.kind)
 
     # ---- its memory, for other libraries
 
@@ -231,7 +233,7 @@ class Buffer:
         return f"Buffer({self.dtype.name}{list(self.shape)})"
 
 
-def _read(client: Client, rank: int) -> tuple[Any, int, Struct, Any]:
+def _read(client: PluginClient, rank: int) -> tuple[Any, int, Struct, Any]:
     """The arguments of a copy to the host, in row-major order, and what they are."""
     order = array_of(range(rank)[::-1])
     layout: Any = client.library.struct("Buffer_MemoryLayout")
@@ -245,16 +247,16 @@ def _read(client: Client, rank: int) -> tuple[Any, int, Struct, Any]:
 
 
 def from_host(
-    client: Client,
+    client: PluginClient,
     array: np.ndarray[Any, Any],
-    target: Device | Memory,
+    target: PluginDevice | PluginMemory,
     immutable: bool,
-) -> Buffer:
-    """A buffer with the elements of an array; see `Client.put`."""
+) -> DeviceBuffer:
+    """A buffer with the elements of an array; see `PluginClient.put`."""
     code = element_type(array.dtype)
     dense = array if array.flags.c_contiguous else np.ascontiguousarray(array)
     dims = array_of(array.shape)
-    device = target.devices[0] if isinstance(target, Memory) else target
+    device = target.devices[0] if isinstance(target, PluginMemory) else target
     shared = (immutable or dense is not array) and dense.ctypes.data % ALIGNMENT == 0
     result = client.library.call(
         "Client_BufferFromHostBuffer",
@@ -267,7 +269,7 @@ def from_host(
         device=device.address,
         memory=None if device is target else target.address,
     )
-    made = Buffer(client, result.buffer, (array.shape, array.dtype))
+    made = DeviceBuffer(client, result.buffer, (array.shape, array.dtype))
     event = result.done_with_host_buffer
     if shared:
         made._has().host = event, dense
@@ -276,18 +278,18 @@ def from_host(
     return made
 
 
-def found_buffer(client: Client, handle: int) -> Buffer:
+def found_buffer(client: PluginClient, handle: int) -> DeviceBuffer:
     """A buffer of which nothing is known but its handle."""
     call = client.library.call
     code = call("Buffer_ElementType", buffer=handle).type
     dims = call("Buffer_Dimensions", buffer=handle)
     shape = tuple(integers(dims.dims, dims.num_dims))
-    return Buffer(client, handle, (shape, dtype_of(code)))
+    return DeviceBuffer(client, handle, (shape, dtype_of(code)))
 
 
-def refuse_foreign(client: Client, buffer: Any) -> None:
+def refuse_foreign(client: PluginClient, buffer: Any) -> None:
     """Raise JaxRuntimeError for what is no buffer of this client."""
-    if not isinstance(buffer, Buffer):
+    if not isinstance(buffer, DeviceBuffer):
         raise TypeError(f"expected a Buffer, got {type(buffer).__name__}")
     if buffer.client is not client:
         raise JaxRuntimeError(

@@ -18,9 +18,9 @@ from curta._base.once import cached_property, snapshot
 from curta.control.callback import barriers
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt import callbacks
-from curta.runtime.pjrt.buffers import Buffer, from_host
+from curta.runtime.pjrt.buffers import DeviceBuffer, from_host
 from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
-from curta.runtime.pjrt.devices import Device, Memory
+from curta.runtime.pjrt.devices import PluginDevice, PluginMemory
 from curta.runtime.pjrt.executable import LoadedExecutable, compiled, deserialized
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.topology import Topology
@@ -29,10 +29,10 @@ from curta.runtime.pjrt.values import NamedValues, Value, array_of, pointers, te
 if TYPE_CHECKING:
     from curta.runtime.pjrt.keyvalue import Callbacks
 
-Target = Device | Memory
+Target = PluginDevice | PluginMemory
 
 
-class Client:
+class PluginClient:
     """What runs programs on the devices of a plugin.
 
     It is closed when the process ends, or by `close`: then the buffers and programs on
@@ -113,20 +113,20 @@ class Client:
         return self._call("ProcessIndex").process_index
 
     @cached_property
-    def devices(self) -> list[Device]:
+    def devices(self) -> list[PluginDevice]:
         """All devices, those of other processes too."""
         result = self._call("Devices")
         return [self.device_at(a) for a in pointers(result.devices, result.num_devices)]
 
     @cached_property
-    def local_devices(self) -> list[Device]:
+    def local_devices(self) -> list[PluginDevice]:
         """The devices of this process."""
         result = self._call("AddressableDevices")
         addresses = pointers(result.addressable_devices, result.num_addressable_devices)
         return [self.device_at(address) for address in addresses]
 
     @cached_property
-    def memories(self) -> list[Memory]:
+    def memories(self) -> list[PluginMemory]:
         """The memories of this process's devices."""
         result = self._call("AddressableMemories")
         addresses = pointers(
@@ -134,18 +134,18 @@ class Client:
         )
         return [self.memory_at(address) for address in addresses]
 
-    def device_at(self, address: int) -> Device:
+    def device_at(self, address: int) -> PluginDevice:
         """The device that the plugin knows by an address."""
         result = self._by_address.get(address)
         if result is None:
-            result = self._by_address.setdefault(address, Device(self, address))
+            result = self._by_address.setdefault(address, PluginDevice(self, address))
         return result
 
-    def memory_at(self, address: int) -> Memory:
+    def memory_at(self, address: int) -> PluginMemory:
         """The memory that the plugin knows by an address."""
         result = self._by_address.get(address)
         if result is None:
-            result = self._by_address.setdefault(address, Memory(self, address))
+            result = self._by_address.setdefault(address, PluginMemory(self, address))
         return result
 
     def topology(self) -> Topology:
@@ -190,7 +190,7 @@ class Client:
         array: np.ndarray[Any, Any],
         target: Target | None = None,
         immutable: bool = False,
-    ) -> Buffer:
+    ) -> DeviceBuffer:
         """A buffer with the elements of an array.
 
         Args:
@@ -353,7 +353,7 @@ def _leave(handle: int) -> None:
     """What is left of a buffer when its client is gone."""
 
 
-_open: weakref.WeakSet[Client] = weakref.WeakSet()
+_open: weakref.WeakSet[PluginClient] = weakref.WeakSet()
 
 
 def close_all() -> None:

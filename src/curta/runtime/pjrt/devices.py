@@ -11,7 +11,7 @@ from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.values import decode, pointers, text
 
 if TYPE_CHECKING:
-    from curta.runtime.pjrt.client import Client
+    from curta.runtime.pjrt.client import PluginClient
 
 
 class Description:
@@ -53,10 +53,10 @@ class Description:
         return text(result.to_string, result.to_string_size)
 
 
-class Device(Description):
+class PluginDevice(Description):
     """A device of a client."""
 
-    def __init__(self, client: Client, address: int) -> None:
+    def __init__(self, client: PluginClient, address: int) -> None:
         library = client.library
         result = library.call("Device_GetDescription", device=address)
         super().__init__(library, result.device_description)
@@ -72,18 +72,18 @@ class Device(Description):
         return self._call("LocalHardwareId").local_hardware_id
 
     @cached_property
-    def memories(self) -> list[Memory]:
+    def memories(self) -> list[PluginMemory]:
         """The memories that it can use."""
         result = self._call("AddressableMemories")
         addresses = pointers(result.memories, result.num_memories)
         return [self.client.memory_at(address) for address in addresses]
 
     @cached_property
-    def default_memory(self) -> Memory:
+    def default_memory(self) -> PluginMemory:
         """The memory where arrays lie if nothing is said."""
         return self.client.memory_at(self._call("DefaultMemory").memory)
 
-    def memory(self, kind: str) -> Memory:
+    def memory(self, kind: str) -> PluginMemory:
         """The memory of a kind; JaxRuntimeError if there is none."""
         for memory in self.memories:
             if memory.kind == kind:
@@ -109,10 +109,10 @@ class Device(Description):
         return {name: getattr(result, name) for name in sorted(counted)}
 
 
-class Memory:
+class PluginMemory:
     """A memory of a client: of kind `device`, `pinned_host`, `unpinned_host`."""
 
-    def __init__(self, client: Client, address: int) -> None:
+    def __init__(self, client: PluginClient, address: int) -> None:
         self.client = client
         self.library: Library = client.library
         self.address = address
@@ -130,7 +130,7 @@ class Memory:
         return text(result.kind, result.kind_size)
 
     @property
-    def devices(self) -> list[Device]:
+    def devices(self) -> list[PluginDevice]:
         """The devices that can use it."""
         result = self._call("AddressableByDevices")
         addresses = pointers(result.devices, result.num_devices)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from curta.core.dlpack_types import DTYPES, TYPES, Tensor
+from curta.core.dlpack_types import DTYPES, TYPES, DLTensor
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import ELEMENT_TYPES, STREAM_EXTENSION, structs
-from curta.runtime.pjrt.buffers import Buffer, dtype_of, element_type
-from curta.runtime.pjrt.client import Client
-from curta.runtime.pjrt.devices import Device
+from curta.runtime.pjrt.buffers import DeviceBuffer, dtype_of, element_type
+from curta.runtime.pjrt.client import PluginClient
+from curta.runtime.pjrt.devices import PluginDevice
 from curta.runtime.pjrt.values import array_of, integers
 
 
@@ -26,7 +26,7 @@ class _Managed(ctypes.Structure):
     """DLManagedTensor."""
 
     _fields_ = [
-        ("tensor", Tensor),
+        ("tensor", DLTensor),
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
     ]
@@ -41,7 +41,7 @@ class _Versioned(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", Tensor),
+        ("tensor", DLTensor),
     ]
 
 
@@ -87,7 +87,7 @@ def platform_of(kind: int) -> str:
     raise BufferError(f"memory of kind {int(kind)} of DLPack is not known")
 
 
-def device_of(buffer: Buffer) -> tuple[int, int]:
+def device_of(buffer: DeviceBuffer) -> tuple[int, int]:
     """`__dlpack_device__`: the kind of memory and the number of the device."""
     platform = buffer.client.platform.lower()
     kind = _DEVICE_TYPES.get(platform)
@@ -124,7 +124,7 @@ _take_back_in_c = callbacks.guarded(_DELETER, _take_back, callbacks.report)
 _unused_in_c = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_unused)
 
 
-def capsule(buffer: Buffer, versioned: bool = False) -> Any:
+def capsule(buffer: DeviceBuffer, versioned: bool = False) -> Any:
     """`__dlpack__`: a capsule over a buffer's memory, once its elements are there.
 
     One of version 1 says that nobody may write to it.
@@ -155,7 +155,7 @@ def capsule(buffer: Buffer, versioned: bool = False) -> Any:
 class Shared:
     """A buffer as an object that other libraries take: `torch.from_dlpack(it)`."""
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: DeviceBuffer) -> None:
         self.buffer = buffer
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -170,7 +170,7 @@ class Shared:
         return device_of(self.buffer)
 
 
-def cuda_array_interface(buffer: Buffer) -> dict[str, Any]:
+def cuda_array_interface(buffer: DeviceBuffer) -> dict[str, Any]:
     """`__cuda_array_interface__` of a buffer.
 
     Raises AttributeError for other platforms and for dtypes that NumPy has not.
@@ -210,7 +210,9 @@ def _release(memory: int, managed: int) -> None:
 _release_in_c = callbacks.guarded(_RELEASE, _release, callbacks.report)
 
 
-def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
+def from_dlpack(
+    client: PluginClient, external: Any, device: PluginDevice
+) -> DeviceBuffer:
     """A buffer over the memory of another library's array on a device of ours.
 
     Raises:
@@ -255,10 +257,10 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
         del _borrowed[address]
         raise
     _rename(made, ctypes.addressof(_NAMES[b"used_" + name]))
-    return Buffer(client, result.buffer, (shape, dtype))
+    return DeviceBuffer(client, result.buffer, (shape, dtype))
 
 
-def _stream(client: Client, device: Device) -> int | None:
+def _stream(client: PluginClient, device: PluginDevice) -> int | None:
     """The stream on which the plugin waits for others' work; None if it has none."""
     function = client.library.extension_function(STREAM_EXTENSION)
     if function is None:

@@ -7,17 +7,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from curta.runtime.pjrt.buffers import Buffer, refuse_foreign
+from curta.runtime.pjrt.buffers import DeviceBuffer, refuse_foreign
 from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
-from curta.runtime.pjrt.program import Executable, Module
+from curta.runtime.pjrt.program import PluginModule, PluginProgram
 from curta.runtime.pjrt.values import array_of, bytes_of, pointers
 
 if TYPE_CHECKING:
-    from curta.runtime.pjrt.client import Client
-    from curta.runtime.pjrt.devices import Device
+    from curta.runtime.pjrt.client import PluginClient
+    from curta.runtime.pjrt.devices import PluginDevice
 
 
-class _Call:
+class _DeviceCall:
     """The arguments of one call, made once and used again.
 
     A plugin reads the addresses of the operands in `rows`, a row for each device, and
@@ -56,7 +56,7 @@ class _Call:
             library = executable.client.library
             library.retry(error, function, self.arguments, [self.options])
 
-    def follow(self, client: Client, memory: Any) -> None:
+    def follow(self, client: PluginClient, memory: Any) -> None:
         """Have `client` keep `memory` until the program is done on all devices."""
         for event in filter(None, self.events):
             client.borrow(event, memory)
@@ -69,7 +69,7 @@ class LoadedExecutable:
     program still runs: what goes wrong then is raised where a result is waited for.
     """
 
-    def __init__(self, client: Client, handle: int) -> None:
+    def __init__(self, client: PluginClient, handle: int) -> None:
         self.client = client
         self.handle = handle
         client.executables.add(handle)
@@ -80,11 +80,11 @@ class LoadedExecutable:
         result = self._call("AddressableDevices")
         addresses = pointers(result.addressable_devices, result.num_addressable_devices)
         #: The devices of this process that it runs on, in the order of its operands.
-        self.devices: list[Device] = [client.device_at(a) for a in addresses]
+        self.devices: list[PluginDevice] = [client.device_at(a) for a in addresses]
         self._single = len(self.devices) == 1
         # Prepared calls by their number of operands. A call is popped while it is in
         # use, so that threads and finalizers may come in between.
-        self._calls: defaultdict[int, list[_Call]] = defaultdict(list)
+        self._calls: defaultdict[int, list[_DeviceCall]] = defaultdict(list)
 
     def __del__(self) -> None:
         self.client.free_executable(self.handle)
@@ -95,15 +95,15 @@ class LoadedExecutable:
             f"LoadedExecutable_{what}", executable=self.handle
         )
 
-    def executable(self) -> Executable:
+    def executable(self) -> PluginProgram:
         """The compiled program itself, to be asked and serialised."""
         result = self.client.library.call(
             "LoadedExecutable_GetExecutable", loaded_executable=self.handle
         )
-        return Executable(self.client.library, result.executable)
+        return PluginProgram(self.client.library, result.executable)
 
     def serialize(self) -> bytes:
-        """The program, for `Client.deserialize`."""
+        """The program, for `PluginClient.deserialize`."""
         with self.executable() as program:
             return program.serialize()
 
@@ -112,12 +112,14 @@ class LoadedExecutable:
 
         For native code, which writes the addresses of operands and results into it.
         """
-        call = _Call(self, operands)
+        call = _DeviceCall(self, operands)
         size = -(-call.arguments.struct_size // 8)
         words = (ctypes.c_uint64 * size).from_address(call.address)
         return [*words], call
 
-    def __call__(self, *operands: Buffer, keep: Sequence[int] = ()) -> list[Buffer]:
+    def __call__(
+        self, *operands: DeviceBuffer, keep: Sequence[int] = ()
+    ) -> list[DeviceBuffer]:
         """Run the program on its device.
 
         Args:
@@ -143,7 +145,7 @@ class LoadedExecutable:
         try:
             call = calls.pop()
         except IndexError:
-            call = _Call(self, len(handles))
+            call = _DeviceCall(self, len(handles))
         call.row[: len(handles)] = handles
         if keep or client.borrowed:
             self._run_keeping(call, {*keep, *_lent(operands)})
@@ -153,16 +155,16 @@ class LoadedExecutable:
             client.sweep()
         # A slice at once: to iterate over an array of C takes as long as the call.
         result = zip(call.out_row[:], self.results)
-        made = [Buffer(client, handle, kind) for handle, kind in result]
+        made = [DeviceBuffer(client, handle, kind) for handle, kind in result]
         calls.append(call)
         return made
 
     def sharded(
         self,
-        operands: Sequence[Sequence[Buffer]],
+        operands: Sequence[Sequence[DeviceBuffer]],
         keep: Sequence[int] = (),
         host_calls: CalledByPrograms | None = None,
-    ) -> list[list[Buffer]]:
+    ) -> list[list[DeviceBuffer]]:
         """Run the program on all of its devices.
 
         Args:
@@ -184,7 +186,7 @@ class LoadedExecutable:
         try:
             call = self._calls[count].pop()
         except IndexError:
-            call = _Call(self, count)
+            call = _DeviceCall(self, count)
         for row, to in zip(operands, call.rows):
             to[:count] = [b.handle for b in row]
         kept = {*keep}.union(*map(_lent, operands))
@@ -197,14 +199,17 @@ class LoadedExecutable:
         call.follow(self.client, host_calls or NOTHING_CALLED)
         self.client.sweep()
         made = [
-            [Buffer(self.client, h, kind) for h, kind in zip(row[:], self.results)]
+            [
+                DeviceBuffer(self.client, h, kind)
+                for h, kind in zip(row[:], self.results)
+            ]
             for row in call.out_rows
         ]
         if host_calls is None:
             self._calls[count].append(call)
         return made
 
-    def _run_keeping(self, call: _Call, keep: set[int]) -> None:
+    def _run_keeping(self, call: _DeviceCall, keep: set[int]) -> None:
         kept = array_of(sorted(keep))
         call.options.non_donatable_input_indices = ctypes.addressof(kept)
         call.options.num_non_donatable_input_indices = len(keep)
@@ -221,13 +226,15 @@ class LoadedExecutable:
         return f"LoadedExecutable({self.name!r}, {len(self.devices)} devices)"
 
 
-def _lent(operands: Sequence[Buffer]) -> list[int]:
+def _lent(operands: Sequence[DeviceBuffer]) -> list[int]:
     return [i for i, b in enumerate(operands) if b.is_lent]
 
 
-def compiled(client: Client, program: str | bytes, options: bytes) -> LoadedExecutable:
-    """See `Client.compile`."""
-    module = Module(client.library, program, options)
+def compiled(
+    client: PluginClient, program: str | bytes, options: bytes
+) -> LoadedExecutable:
+    """See `PluginClient.compile`."""
+    module = PluginModule(client.library, program, options)
     result = client.library.call(
         "Client_Compile", module.struct, client=client.address, **module.arguments
     )
@@ -235,9 +242,9 @@ def compiled(client: Client, program: str | bytes, options: bytes) -> LoadedExec
 
 
 def deserialized(
-    client: Client, data: bytes, options: bytes | None
+    client: PluginClient, data: bytes, options: bytes | None
 ) -> LoadedExecutable:
-    """See `Client.deserialize`."""
+    """See `PluginClient.deserialize`."""
     kept, given = bytes_of(data), bytes_of(options or b"")
     result = client.library.call(
         "Executable_DeserializeAndLoad",

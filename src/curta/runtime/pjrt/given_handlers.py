@@ -14,7 +14,7 @@ from curta.runtime.pjrt.handlers import capsule_address, register_stages
 from curta.runtime.pjrt.library import Library
 
 
-class _Given(NamedTuple):
+class _GivenHandler(NamedTuple):
     """The capsules of a handler's functions by stage, and who has registered it."""
 
     stages: Mapping[str, Any]
@@ -22,7 +22,7 @@ class _Given(NamedTuple):
 
 
 # By the name of the plugin, then by that of the handler.
-_given: dict[str, dict[str, _Given]] = {}
+_given: dict[str, dict[str, _GivenHandler]] = {}
 
 
 def give(platform: str, name: str, function: Any) -> None:
@@ -34,7 +34,7 @@ def give(platform: str, name: str, function: Any) -> None:
     handlers = _given.setdefault(platform, {})
     if name in handlers and _addresses(handlers[name].stages) != _addresses(stages):
         raise ValueError(f"platform {platform!r} has another handler {name!r} already")
-    handlers.setdefault(name, _Given(stages, []))
+    handlers.setdefault(name, _GivenHandler(stages, []))
 
 
 def _addresses(stages: Mapping[str, Any]) -> dict[str, int]:

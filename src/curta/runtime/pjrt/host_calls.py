@@ -60,7 +60,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class HostCall:
+class DeviceHostCall:
     """A function of arrays that a program calls on the host."""
 
     function: Callable[..., Sequence[np.ndarray[Any, Any]]]
@@ -74,7 +74,7 @@ class HostCalls(CalledByPrograms):
     The functions of C live as long as this object: keep it until the run is over.
     """
 
-    def __init__(self, library: Library, calls: Sequence[HostCall]) -> None:
+    def __init__(self, library: Library, calls: Sequence[DeviceHostCall]) -> None:
         self.library = library
         self.calls = calls
         self._keep: list[Any] = []
@@ -131,7 +131,7 @@ class HostCalls(CalledByPrograms):
 class _Running:
     """One callback of a device to the host, from operands to results."""
 
-    def __init__(self, owner: HostCalls, call: HostCall) -> None:
+    def __init__(self, owner: HostCalls, call: DeviceHostCall) -> None:
         self.owner = owner
         self.call = call
         # Operands come in parts, from any thread.

@@ -11,15 +11,17 @@ import os
 from curta.compiler import targets
 from curta.compiler.machine_code import cache
 from curta.errors import JaxRuntimeError
-from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.client import PluginClient
 from curta.runtime.pjrt.executable import LoadedExecutable
 
 # Variables that decide what code a plugin makes.
 _FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
-def compile_or_load(client: Client, program: str, options: bytes) -> LoadedExecutable:
-    """`Client.compile`, or what it gave in another process."""
+def compile_or_load(
+    client: PluginClient, program: str, options: bytes
+) -> LoadedExecutable:
+    """`PluginClient.compile`, or what it gave in another process."""
     name = key(client, program, options)
     data = cache.read(name)
     if data is not None:
@@ -35,7 +37,7 @@ def compile_or_load(client: Client, program: str, options: bytes) -> LoadedExecu
     return loaded
 
 
-def key(client: Client, program: str, options: bytes) -> str:
+def key(client: PluginClient, program: str, options: bytes) -> str:
     """The name of a program in the cache."""
     library = client.library
     return cache.key(

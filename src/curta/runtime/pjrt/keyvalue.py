@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from curta.hosts.store import Store
+from curta.hosts.store import StoreConnection
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import structs
 from curta.runtime.pjrt.host_calls import callback_error
@@ -25,7 +25,7 @@ class Callbacks:
     It lives as long as the client that is made with it.
     """
 
-    def __init__(self, store: Store, prefix: str = "") -> None:
+    def __init__(self, store: StoreConnection, prefix: str = "") -> None:
         self.store = store
         self.prefix = prefix
         libc = ctypes.CDLL(None)

@@ -22,7 +22,7 @@ from curta._base.once import once
 from curta.config import config
 from curta.errors import JaxRuntimeError
 from curta.hosts.engine import of_process
-from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.client import PluginClient
 from curta.runtime.pjrt.handlers import register_vendor
 from curta.runtime.pjrt.keyvalue import Callbacks
 from curta.runtime.pjrt.library import Library, open_library
@@ -71,7 +71,7 @@ class Plugin:
 
     def make_client(
         self, store: Callbacks | None = None, process: int = 0, processes: int = 1
-    ) -> Client:
+    ) -> PluginClient:
         """A client, of one process of several if there is a store.
 
         Raises RuntimeError, with what to do, where there is no device.
@@ -80,7 +80,7 @@ class Plugin:
         if store is not None:
             options = {"node_id": process, "num_nodes": processes, **options}
         try:
-            return Client(self.library(), options, store)
+            return PluginClient(self.library(), options, store)
         except JaxRuntimeError as error:
             advice = platform_of(self.name).advice(os.environ)
             raise RuntimeError(
@@ -221,7 +221,7 @@ def find(name: str, among: Mapping[str, Plugin] | None = None) -> Plugin:
 
 
 @once
-def client(name: str) -> Client:
+def client(name: str) -> PluginClient:
     """The client of this process for a platform; made when it is first asked for.
 
     The processes of one program make theirs together, and tell each other of their

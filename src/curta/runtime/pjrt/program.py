@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from curta.runtime.pjrt.abi import Struct
 
 
-class Executable:
+class PluginProgram:
     """A compiled program: its results, cost, memory and code."""
 
     def __init__(self, library: Library, address: int) -> None:
@@ -114,7 +114,7 @@ class Executable:
         if address:
             self.library.call("Executable_Destroy", executable=address)
 
-    def __enter__(self) -> Executable:
+    def __enter__(self) -> PluginProgram:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -146,7 +146,7 @@ def portable(text: str) -> str:
     return _BOOLEANS.sub(listed, text)
 
 
-class Module:
+class PluginModule:
     """A module of StableHLO as plugins take it, with what it points to.
 
     `program` may be text or bytecode; both have the format "mlir".

@@ -16,9 +16,9 @@ import numpy as np
 from curta.control.callback import earlier
 from curta.core.effects import Effect
 from curta.errors import JaxRuntimeError
-from curta.runtime.pjrt.buffers import Buffer
+from curta.runtime.pjrt.buffers import DeviceBuffer
 
-Tokens = Sequence[Buffer]
+Tokens = Sequence[DeviceBuffer]
 """Those of one effect, for each device of a program."""
 
 

@@ -11,7 +11,7 @@ from curta._base.once import cached_property
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt.devices import Description
 from curta.runtime.pjrt.library import Library
-from curta.runtime.pjrt.program import Executable, Module
+from curta.runtime.pjrt.program import PluginModule, PluginProgram
 from curta.runtime.pjrt.values import (
     NamedValues,
     Value,
@@ -104,13 +104,13 @@ class Topology:
         free(result.serialized_topology_deleter)(result.serialized_topology)
         return data
 
-    def compile(self, program: str | bytes, options: bytes) -> Executable:
+    def compile(self, program: str | bytes, options: bytes) -> PluginProgram:
         """Compile a module for these devices, without them."""
-        module = Module(self.library, program, options)
+        module = PluginModule(self.library, program, options)
         result = self.library.call(
             "Compile", module.struct, topology=self.address, **module.arguments
         )
-        return Executable(self.library, result.executable)
+        return PluginProgram(self.library, result.executable)
 
 
 def create(

@@ -48,7 +48,7 @@ class Search(NamedTuple):
     evaluations: Any
 
 
-class Result(NamedTuple):
+class LineSearchResult(NamedTuple):
     """The point of the search, and how it was reached."""
 
     point: Point
@@ -65,7 +65,7 @@ def line_search(
     gradient: Any,
     first: Any,
     maxiter: int,
-) -> Result:
+) -> LineSearchResult:
     """Search from x, where `value` and `gradient` are known, starting with `first`."""
 
     def at(step: Any) -> Point:
@@ -89,7 +89,7 @@ def line_search(
     status = jnp.where(
         end.failed, ZOOM_FAILED, jnp.where(end.done, FOUND, NOT_BRACKETED)
     )
-    return Result(end.low, ~end.done, status, end.evaluations)
+    return LineSearchResult(end.low, ~end.done, status, end.evaluations)
 
 
 def _slope(gradient: Any, direction: Any) -> Any:

@@ -13,7 +13,7 @@ from curta import lax
 from curta.api.grad import value_and_grad
 from curta.core.array import Array
 from curta.numpy.arguments import check_arraylike
-from curta.scipy.optimize.line_search import Result, line_search
+from curta.scipy.optimize.line_search import LineSearchResult, line_search
 
 _dot = partial(jnp.dot, precision=lax.Precision.HIGHEST)
 
@@ -115,7 +115,7 @@ def minimize(
     )
 
 
-class _State(NamedTuple):
+class _MinimizerState(NamedTuple):
     x: Any
     value: Any
     gradient: Any
@@ -131,16 +131,16 @@ def _descend(
     fun: Callable[[Any], Any],
     x: Any,
     memory: Any,
-    direction: Callable[[_State], Any],
-    first_step: Callable[[_State, Any], Any],
+    direction: Callable[[_MinimizerState], Any],
+    first_step: Callable[[_MinimizerState, Any], Any],
     update: Callable[[Any, Any, Any], Any],
-    ending: Callable[[_State, _State, Result], Any],
+    ending: Callable[[_MinimizerState, _MinimizerState, LineSearchResult], Any],
     *,
     norm: Any,
     gtol: float,
     maxiter: Any,
     maxls: int,
-) -> _State:
+) -> _MinimizerState:
     """The loop of quasi-Newton methods, which differ in what they remember.
 
     `direction` goes downhill by the memory, `update` takes a step and the change of
@@ -150,16 +150,16 @@ def _descend(
     def is_small(gradient: Any) -> Any:
         return jnp.linalg.norm(gradient, ord=norm) < gtol
 
-    def unfinished(s: _State) -> Any:
+    def unfinished(s: _MinimizerState) -> Any:
         return ~s.converged & (s.status == 0) & (s.iterations < maxiter)
 
-    def iterate(s: _State) -> _State:
+    def iterate(s: _MinimizerState) -> _MinimizerState:
         p = direction(s)
         first = first_step(s, p)
         result = line_search(fun, s.x, p, s.value, s.gradient, first, maxls)
         step = result.point.step.astype(p.dtype) * p
         gradient = result.point.gradient
-        after = _State(
+        after = _MinimizerState(
             s.x + step,
             result.point.value,
             gradient,
@@ -175,11 +175,13 @@ def _descend(
 
     value, gradient = value_and_grad(fun)(x)
     older = value + jnp.linalg.norm(gradient) / 2
-    start = _State(x, value, gradient, older, memory, is_small(gradient), 0, 0, 1)
+    start = _MinimizerState(
+        x, value, gradient, older, memory, is_small(gradient), 0, 0, 1
+    )
     return lax.while_loop(unfinished, iterate, start)
 
 
-def _results(s: _State, status: Any, inverse: Any) -> OptimizeResults:
+def _results(s: _MinimizerState, status: Any, inverse: Any) -> OptimizeResults:
     return OptimizeResults(
         x=s.x,
         success=s.converged,
@@ -207,15 +209,15 @@ def minimize_bfgs(
     x0 = jnp.asarray(x0)
     maxiter = 200 * x0.size if maxiter is None else maxiter
 
-    def direction(s: _State) -> Any:
+    def direction(s: _MinimizerState) -> Any:
         return -_dot(s.memory, s.gradient)
 
-    def first_step(s: _State, p: Any) -> Any:
+    def first_step(s: _MinimizerState, p: Any) -> Any:
         # As far as the last step went down, at most a whole Newton step.
         guess = 1.01 * 2 * (s.value - s.older_value) / jnp.real(_dot(s.gradient, p))
         return jnp.where(guess > 1, 1, guess)
 
-    def update(s: _State, step: Any, change: Any) -> Any:
+    def update(s: _MinimizerState, step: Any, change: Any) -> Any:
         product = _dot(change, step)
         rho = 1 / product
         # The first guess, 1, may be too far from the Hessian for its entries to hold
@@ -226,7 +228,7 @@ def minimize_bfgs(
         inverse = inverse + rho * jnp.outer(step, step)
         return jnp.where(jnp.isfinite(rho), inverse, s.memory)
 
-    def ending(_: _State, __: _State, line: Result) -> Any:
+    def ending(_: _MinimizerState, __: _MinimizerState, line: LineSearchResult) -> Any:
         return jnp.where(line.failed, 2 + line.status, 0)
 
     end = _descend(
@@ -280,7 +282,9 @@ def _minimize_lbfgs(
     real = rows.real.dtype
     memory = _Pairs(rows, rows, jnp.zeros(maxcor, real), jnp.ones((), real))
 
-    def ending(before: _State, after: _State, line: Result) -> Any:
+    def ending(
+        before: _MinimizerState, after: _MinimizerState, line: LineSearchResult
+    ) -> Any:
         reasons = [
             (line.failed, 5),
             (before.iterations >= most, 1),
@@ -307,7 +311,7 @@ def _minimize_lbfgs(
     return _results(end, end.status, None)
 
 
-def _remember(s: _State, step: Any, change: Any) -> _Pairs:
+def _remember(s: _MinimizerState, step: Any, change: Any) -> _Pairs:
     product = jnp.real(_dot(change, step))
     size = jnp.real(_dot(change.conj(), change))
 
@@ -322,7 +326,7 @@ def _remember(s: _State, step: Any, change: Any) -> _Pairs:
     )
 
 
-def _two_loops(s: _State) -> Any:
+def _two_loops(s: _MinimizerState) -> Any:
     """The direction by the remembered pairs; empty ones have rho = 0 and do nothing.
 
     J. Nocedal and S. Wright, Numerical Optimization (2006), algorithm 7.4.

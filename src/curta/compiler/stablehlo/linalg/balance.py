@@ -17,7 +17,7 @@ from curta.compiler.linalg.parts import where
 from curta.compiler.stablehlo.linalg.shifts import not_zero
 from curta.compiler.stablehlo.linalg.tensors import (
     INT,
-    Tensor,
+    MatrixTensor,
     column_numbers,
     filled,
     greatest_of_batch,
@@ -35,21 +35,21 @@ _PASSES = 64  # over all rows, at most; some three are usual
 class Balanced(NamedTuple):
     """D^-1 P^T a P D: the matrix, row numbers that P takes, and D, as columns."""
 
-    matrix: Tensor
-    order: Tensor
-    scales: Tensor
+    matrix: MatrixTensor
+    order: MatrixTensor
+    scales: MatrixTensor
 
-    def undone(self, vectors: Tensor, left: bool = False) -> Tensor:
+    def undone(self, vectors: MatrixTensor, left: bool = False) -> MatrixTensor:
         """The eigenvectors of a, of those of the balanced matrix."""
         n = self.order.shape[0]
         scaled = vectors / self.scales if left else vectors * self.scales
         permutation = self.order.equals(column_numbers(n))
         # The number of the row to which row i went.
         back = where(permutation, row_numbers(n), 0).sum(0).reshape(n)
-        return Tensor(permuted_rows(scaled.value, back.value))
+        return MatrixTensor(permuted_rows(scaled.value, back.value))
 
 
-def balanced(a: Tensor) -> Balanced:
+def balanced(a: MatrixTensor) -> Balanced:
     n = a.shape[0]
     if n < 2:
         return Balanced(a, row_numbers(n), filled(n, 1, a.real.dtype, 1))
@@ -58,7 +58,7 @@ def balanced(a: Tensor) -> Balanced:
     return Balanced(a, order, scales)
 
 
-def _isolated(a: Tensor) -> list[Tensor]:
+def _isolated(a: MatrixTensor) -> list[MatrixTensor]:
     """With rows moved to the ends; their numbers, and the range of those left.
 
     A row that has 0 beside the diagonal goes to the end, and else a column that has to
@@ -66,10 +66,10 @@ def _isolated(a: Tensor) -> list[Tensor]:
     """
     n = a.shape[0]
 
-    def goes_on(more: Tensor, *rest: Tensor) -> Tensor:
+    def goes_on(more: MatrixTensor, *rest: MatrixTensor) -> MatrixTensor:
         return greatest_of_batch(more) > 0
 
-    def step(more: Tensor, *carry: Tensor) -> Sequence[Tensor]:
+    def step(more: MatrixTensor, *carry: MatrixTensor) -> Sequence[MatrixTensor]:
         a, order, low, high = carry
         numbers = row_numbers(n)
         within = (numbers >= low) & (numbers <= high)
@@ -91,20 +91,24 @@ def _isolated(a: Tensor) -> list[Tensor]:
     return repeat_while(goes_on, step, carry)[1:]
 
 
-def _scaled(a: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+def _scaled(
+    a: MatrixTensor, low: MatrixTensor, high: MatrixTensor
+) -> tuple[MatrixTensor, MatrixTensor]:
     """With alike norms of rows and columns, and what columns were multiplied by."""
     n, kind = a.shape[0], a.real.dtype
     most = float(np.finfo(kind).max) ** 0.125
     power = ReducePrecision(np.finfo(kind).iexp, 0)
 
-    def one(i: Any, changed: Tensor, *carry: Tensor) -> Sequence[Tensor]:
+    def one(
+        i: Any, changed: MatrixTensor, *carry: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         a, scales, within = carry
         here = row_numbers(n).equals(i)
         r = length(where(within.T, a.row(i), 0))
         c = length(where(within, a.column(i), 0))
         best = not_zero(r).sqrt() / not_zero(c).sqrt()
         best = best.minimum(most).maximum(1 / most)
-        factor = Tensor(power(best.value))
+        factor = MatrixTensor(power(best.value))
         moves = (r > 0) & (c > 0) & (c * factor + r / factor < 0.95 * (c + r))
         moves = moves & ((here & within).astype(INT).max() > 0)
         factor = where(moves, factor, 1)
@@ -114,12 +118,14 @@ def _scaled(a: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         scales = where(here, scales * factor, scales)
         return [changed.maximum(moves.astype(INT)), a, scales, within]
 
-    def goes_on(iteration: Tensor, changed: Tensor, *rest: Tensor) -> Tensor:
+    def goes_on(
+        iteration: MatrixTensor, changed: MatrixTensor, *rest: MatrixTensor
+    ) -> MatrixTensor:
         return (greatest_of_batch(changed) > 0) & (iteration < _PASSES)
 
     def over_all(
-        iteration: Tensor, changed: Tensor, *carry: Tensor
-    ) -> Sequence[Tensor]:
+        iteration: MatrixTensor, changed: MatrixTensor, *carry: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         return [iteration + 1, *repeat(n, one, [filled(1, 1, INT), *carry])]
 
     within = (row_numbers(n) >= low) & (row_numbers(n) <= high)

@@ -18,7 +18,7 @@ from curta.compiler.stablehlo.linalg.schur import decomposed
 from curta.compiler.stablehlo.linalg.shifts import not_zero, quotient
 from curta.compiler.stablehlo.linalg.tensors import (
     INT,
-    Tensor,
+    MatrixTensor,
     column_numbers,
     eye,
     joined,
@@ -32,7 +32,7 @@ from curta.primitives.linalg.eigen import Eig
 from curta.primitives.linalg.family import not_a_number
 
 
-def eig(op: Eig, a: Tensor) -> Sequence[Tensor]:
+def eig(op: Eig, a: MatrixTensor) -> Sequence[MatrixTensor]:
     """NaN where the elements are not finite, and if the iteration does not converge."""
     finite = a.is_finite().all()
     a, factor = scaled(where(finite, a, 0))
@@ -56,12 +56,12 @@ def eig(op: Eig, a: Tensor) -> Sequence[Tensor]:
     return [where(finite & converged, x, nan) for x in outs]
 
 
-def _left(t: Tensor) -> Tensor:
+def _left(t: MatrixTensor) -> MatrixTensor:
     """Those of the adjoint, which is an upper triangle in reverse order."""
     return _right(t.H.reversed(0, 1)).reversed(0, 1)
 
 
-def _right(t: Tensor) -> Tensor:
+def _right(t: MatrixTensor) -> MatrixTensor:
     """The eigenvectors of an upper triangle, as columns, of any length.
 
     Equal eigenvalues are taken to differ by a rounding error. Columns are made shorter
@@ -74,7 +74,9 @@ def _right(t: Tensor) -> Tensor:
     least = float(limits.tiny) * (n / float(limits.eps))
     least_gap = (w.pivot_size() * float(limits.eps)).maximum(least)
 
-    def step(iteration: Any, x: Tensor, *fixed: Tensor) -> Sequence[Tensor]:
+    def step(
+        iteration: Any, x: MatrixTensor, *fixed: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         t, w, least = fixed
         i, numbers = sub(INT.type(n - 2), iteration), column_numbers(n)
         row = t.row(i)
@@ -90,7 +92,7 @@ def _right(t: Tensor) -> Tensor:
     return repeat(n - 1, step, [eye(n, n, t.dtype)], [t, w, least_gap])[0]
 
 
-def _normalised(v: Tensor, kinds: Tensor | None) -> Tensor:
+def _normalised(v: MatrixTensor, kinds: MatrixTensor | None) -> MatrixTensor:
     """Columns of length 1 whose greatest element is real; those of pairs are conjugate.
 
     `kinds` are those of the eigenvalues of a real matrix, whose eigenvectors are real
@@ -106,7 +108,7 @@ def _normalised(v: Tensor, kinds: Tensor | None) -> Tensor:
     imag = where(chosen, 0, v.imag)
     if kinds is not None:
         imag = where(kinds.equals(0), 0, imag)
-    v = Tensor(complex_(v.real.value, imag.value))
+    v = MatrixTensor(complex_(v.real.value, imag.value))
     v = v / not_zero(v.squared().sum(0).sqrt())
     if kinds is None or n < 2:
         return v

@@ -23,7 +23,7 @@ from curta.compiler.stablehlo.linalg.householder import reflection
 from curta.compiler.stablehlo.linalg.shifts import AT_END, first_column
 from curta.compiler.stablehlo.linalg.tensors import (
     INT,
-    Tensor,
+    MatrixTensor,
     column_numbers,
     eye,
     filled,
@@ -41,9 +41,9 @@ _SWEEPS = 30  # for each eigenvalue, at most
 class Iterated(NamedTuple):
     """What the algorithm leaves of a matrix, and whether it came to its end."""
 
-    h: Tensor
-    z: Tensor | None
-    converged: Tensor
+    h: MatrixTensor
+    z: MatrixTensor | None
+    converged: MatrixTensor
 
 
 class _Block(NamedTuple):
@@ -52,12 +52,12 @@ class _Block(NamedTuple):
     Rows are 0 if there is no block. Sweeps are counted anew for each last row.
     """
 
-    low: Tensor
-    high: Tensor
-    number: Tensor
+    low: MatrixTensor
+    high: MatrixTensor
+    number: MatrixTensor
 
 
-def iterated(h: Tensor, z: Tensor | None) -> Iterated:
+def iterated(h: MatrixTensor, z: MatrixTensor | None) -> Iterated:
     """(Quasi-)triangular h, and z times the product of the reflections."""
     n = h.shape[0]
     if n < 2:
@@ -67,11 +67,13 @@ def iterated(h: Tensor, z: Tensor | None) -> Iterated:
     matrix = joined(0, *both)  # a reflection of three rows ends beyond the last one
     matrix = joined(1, matrix, filled(matrix.shape[0], size - 2, h.dtype))
 
-    def goes_on(iteration: Tensor, *rest: Tensor) -> Tensor:
+    def goes_on(iteration: MatrixTensor, *rest: MatrixTensor) -> MatrixTensor:
         busy = greatest_of_batch(_Block(*rest[1:]).high) > 0
         return busy & (iteration < _SWEEPS * max(10, n))
 
-    def sweep(iteration: Tensor, matrix: Tensor, *rest: Tensor) -> Sequence[Tensor]:
+    def sweep(
+        iteration: MatrixTensor, matrix: MatrixTensor, *rest: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         block = _Block(*rest)
         matrix, block = _deflated(_swept(matrix, block, size), n, block)
         return [iteration + 1, matrix, *block]
@@ -88,7 +90,9 @@ def iterated(h: Tensor, z: Tensor | None) -> Iterated:
 # ---------------------------------------------------------------- deflation
 
 
-def _deflated(matrix: Tensor, n: int, before: _Block) -> tuple[Tensor, _Block]:
+def _deflated(
+    matrix: MatrixTensor, n: int, before: _Block
+) -> tuple[MatrixTensor, _Block]:
     """The matrix with 0 for what is negligible, and the last block that is left."""
     below, gone = _negligible(matrix.part(0, 0, n).part(1, 0, n))
     width = matrix.shape[1]
@@ -108,7 +112,7 @@ def _deflated(matrix: Tensor, n: int, before: _Block) -> tuple[Tensor, _Block]:
     return matrix, _Block(low, high, number)
 
 
-def _negligible(h: Tensor) -> tuple[Tensor, Tensor]:
+def _negligible(h: MatrixTensor) -> tuple[MatrixTensor, MatrixTensor]:
     """The elements below the diagonal, a row, and which of them are negligible."""
     n = h.shape[0]
     limits = np.finfo(h.dtype)
@@ -136,7 +140,7 @@ def _negligible(h: Tensor) -> tuple[Tensor, Tensor]:
 # ------------------------------------------------------------------- sweeps
 
 
-def _swept(matrix: Tensor, block: _Block, size: int) -> Tensor:
+def _swept(matrix: MatrixTensor, block: _Block, size: int) -> MatrixTensor:
     """The matrix after a sweep down its block, by reflections of `size` rows."""
     low, high = (x.reshape().value for x in (block.low, block.high))
     start = first_column(matrix, low, high, block.number)
@@ -144,10 +148,14 @@ def _swept(matrix: Tensor, block: _Block, size: int) -> Tensor:
     end = greatest_of_batch(block.high)
     begin = -greatest_of_batch(where(busy, -block.low, -matrix.shape[1]))
 
-    def goes_on(k: Tensor, end: Tensor, *rest: Tensor) -> Tensor:
+    def goes_on(
+        k: MatrixTensor, end: MatrixTensor, *rest: MatrixTensor
+    ) -> MatrixTensor:
         return k < end
 
-    def step(k: Tensor, end: Tensor, *carry: Tensor) -> Sequence[Tensor]:
+    def step(
+        k: MatrixTensor, end: MatrixTensor, *carry: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         matrix, *fixed = carry
         start, low, high = fixed
         here = (k >= low) & (k < high)
@@ -159,8 +167,13 @@ def _swept(matrix: Tensor, block: _Block, size: int) -> Tensor:
 
 
 def _reflected(
-    matrix: Tensor, k: Tensor, start: Tensor, here: Tensor, inside: Tensor, size: int
-) -> Tensor:
+    matrix: MatrixTensor,
+    k: MatrixTensor,
+    start: MatrixTensor,
+    here: MatrixTensor,
+    inside: MatrixTensor,
+    size: int,
+) -> MatrixTensor:
     """The reflection that makes the column before row k zero below it, or `start`."""
     row = k.reshape().value
     before = max_(sub(row, INT.type(1)), INT.type(0))

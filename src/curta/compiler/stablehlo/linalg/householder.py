@@ -14,7 +14,7 @@ from curta.compiler.linalg.parts import where
 from curta.compiler.stablehlo.linalg.ops import OpMachine, algorithm
 from curta.compiler.stablehlo.linalg.tensors import (
     INT,
-    Tensor,
+    MatrixTensor,
     column_numbers,
     filled,
     repeat,
@@ -26,7 +26,9 @@ from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.updates import Ormqr
 
 
-def reflection(x: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
+def reflection(
+    x: MatrixTensor, k: Any
+) -> tuple[MatrixTensor, MatrixTensor, MatrixTensor]:
     """v, tau and the new element k, for the elements of a column from k on."""
     numbers = row_numbers(x.shape[0])
     alpha, below = where(numbers.equals(k), x, 0).sum(), where(numbers > k, x, 0)
@@ -35,7 +37,7 @@ def reflection(x: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
     return where(numbers.equals(k), 1, v), tau, beta
 
 
-def reflected(x: Tensor, v: Tensor, tau: Tensor) -> Tensor:
+def reflected(x: MatrixTensor, v: MatrixTensor, tau: MatrixTensor) -> MatrixTensor:
     """(1 - tau v v^H) x."""
     return x - tau * v * (v.conj() * x).sum()
 
@@ -43,11 +45,13 @@ def reflected(x: Tensor, v: Tensor, tau: Tensor) -> Tensor:
 # ------------------------------------------------------------------------- QR
 
 
-def _pivoted(a: Tensor) -> list[Tensor]:
+def _pivoted(a: MatrixTensor) -> list[MatrixTensor]:
     """R with the vectors below it, the factors, and the order of the columns."""
     m, n = a.shape
 
-    def step(i: Any, a: Tensor, taus: Tensor, order: Tensor) -> Sequence[Tensor]:
+    def step(
+        i: Any, a: MatrixTensor, taus: MatrixTensor, order: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         numbers, columns = row_numbers(m), column_numbers(n)
         norms = where(numbers >= i, a, 0).squared().sum()
         chosen = where(columns >= i, norms, -1).argmax(1).reshape().value
@@ -64,33 +68,37 @@ def _pivoted(a: Tensor) -> list[Tensor]:
     return repeat(count, step, carry)
 
 
-def _reduced(a: Tensor) -> Sequence[Tensor]:
+def _reduced(a: MatrixTensor) -> Sequence[MatrixTensor]:
     return algorithm(Geqrf)(Geqrf(), a)
 
 
-def product(a: Tensor, taus: Tensor) -> Tensor:
+def product(a: MatrixTensor, taus: MatrixTensor) -> MatrixTensor:
     """The first columns of the product of the reflections that `a` holds."""
     op = HouseholderProduct()
     return algorithm(HouseholderProduct)(op, a, taus)[0]
 
 
-def qr(op: QR, a: Tensor) -> Sequence[Tensor]:
+def qr(op: QR, a: MatrixTensor) -> Sequence[MatrixTensor]:
     """Q, R and, if it pivots, the order of the columns, a row."""
     reduce = _pivoted if op.pivoting else _reduced
     outs = programs.qr(
         op,
         a.value,
-        lambda x: [y.value for y in reduce(Tensor(x))],
-        lambda x, taus: product(Tensor(x), Tensor(taus)).value,
+        lambda x: [y.value for y in reduce(MatrixTensor(x))],
+        lambda x, taus: product(MatrixTensor(x), MatrixTensor(taus)).value,
     )
-    return list(map(Tensor, outs))
+    return list(map(MatrixTensor, outs))
 
 
-def ormqr(op: Ormqr, a: Tensor, taus: Tensor, c: Tensor) -> Sequence[Tensor]:
+def ormqr(
+    op: Ormqr, a: MatrixTensor, taus: MatrixTensor, c: MatrixTensor
+) -> Sequence[MatrixTensor]:
     """From the right it is the adjoint, of which rows are taken from the left."""
     adjoint, last = op.transposed == op.left, INT.type(taus.shape[0] - 1)
 
-    def step(iteration: Any, c: Tensor, a: Tensor, taus: Tensor) -> Sequence[Tensor]:
+    def step(
+        iteration: Any, c: MatrixTensor, a: MatrixTensor, taus: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         i = iteration if adjoint else sub(last, iteration)
         numbers, tau = row_numbers(a.shape[0]), taus.row(i)
         v = where(numbers.equals(i), 1, where(numbers > i, a.column(i), 0))
@@ -103,11 +111,11 @@ def ormqr(op: Ormqr, a: Tensor, taus: Tensor, c: Tensor) -> Sequence[Tensor]:
 # --------------------------------------------------------------- both sides
 
 
-def hessenberg(op: Any, a: Tensor) -> Sequence[Tensor]:
+def hessenberg(op: Any, a: MatrixTensor) -> Sequence[MatrixTensor]:
     """Reflections from both sides, a column after the other."""
     n = a.shape[0]
 
-    def step(i: Any, a: Tensor, taus: Tensor) -> Sequence[Tensor]:
+    def step(i: Any, a: MatrixTensor, taus: MatrixTensor) -> Sequence[MatrixTensor]:
         numbers, columns, k = row_numbers(n), column_numbers(n), add(i, INT.type(1))
         column = a.column(i)
         v, tau, beta = reflection(column, k)
@@ -119,7 +127,7 @@ def hessenberg(op: Any, a: Tensor) -> Sequence[Tensor]:
     return repeat(n - 1, step, [a, filled(n - 1, 1, a.dtype)])
 
 
-def hermitian(a: Tensor, lower: bool) -> Tensor:
+def hermitian(a: MatrixTensor, lower: bool) -> MatrixTensor:
     """The matrix of which one triangle is given."""
     n = a.shape[0]
     numbers, columns = row_numbers(n), column_numbers(n)
@@ -128,7 +136,7 @@ def hermitian(a: Tensor, lower: bool) -> Tensor:
     return part + part.H + middle.astype(a.dtype)
 
 
-def tridiagonal(op: Tridiagonal, a: Tensor) -> Sequence[Tensor]:
+def tridiagonal(op: Tridiagonal, a: MatrixTensor) -> Sequence[MatrixTensor]:
     """As for Hessenberg form; an upper triangle is a lower one in reverse order."""
     n, lower = a.shape[0], op.lower_triangle
     given = a if lower else a.reversed(0, 1)

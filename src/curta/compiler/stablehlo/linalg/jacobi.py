@@ -17,7 +17,7 @@ from curta.compiler.linalg.parts import where
 from curta.compiler.stablehlo.linalg.householder import hermitian, qr
 from curta.compiler.stablehlo.linalg.tensors import (
     INT,
-    Tensor,
+    MatrixTensor,
     column_numbers,
     eye,
     filled,
@@ -39,13 +39,13 @@ from curta.primitives.sorting import Sort
 _SWEEPS = 60  # at most: 16 were needed for graded matrices and low ranks of 120
 
 
-class _Rotations:
+class _JacobiRotations:
     """Rotations that make a row of Hermitian 2x2 matrices [p, g; g^H, q] diagonal.
 
     Algorithm 8.5.1, where the phase of g moves into the sine.
     """
 
-    def __init__(self, p: Tensor, q: Tensor, g: Tensor) -> None:
+    def __init__(self, p: MatrixTensor, q: MatrixTensor, g: MatrixTensor) -> None:
         size = g.abs()
         none = size.equals(0)
         safe = where(none, 1, size)
@@ -57,7 +57,7 @@ class _Rotations:
         self.s = (t * c).astype(g.dtype) * where(none, 0, g / safe.astype(g.dtype))
         self.moved = t * size  # from p to q
 
-    def columns(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def columns(self, x: MatrixTensor) -> tuple[MatrixTensor, MatrixTensor]:
         """The columns of both halves of `x`, rotated."""
         left, right = halves(1, x)
         return (
@@ -66,12 +66,12 @@ class _Rotations:
         )
 
 
-def halves(axis: int, x: Tensor) -> tuple[Tensor, Tensor]:
+def halves(axis: int, x: MatrixTensor) -> tuple[MatrixTensor, MatrixTensor]:
     size = x.shape[axis]
     return x.part(axis, 0, size // 2), x.part(axis, size // 2, size)
 
 
-def next_round(axis: int, first: Tensor, second: Tensor) -> Tensor:
+def next_round(axis: int, first: MatrixTensor, second: MatrixTensor) -> MatrixTensor:
     """Both halves after the players have moved on by one seat; the first one stays."""
     size = first.shape[axis]
     if size == 1:
@@ -86,7 +86,7 @@ def next_round(axis: int, first: Tensor, second: Tensor) -> Tensor:
     )
 
 
-def _even(a: Tensor, rows: bool) -> Tensor:
+def _even(a: MatrixTensor, rows: bool) -> MatrixTensor:
     """`a` with a column of zeros, and a row if `rows`, where they are odd in number."""
     if not a.shape[1] % 2:
         return a
@@ -98,7 +98,7 @@ def _even(a: Tensor, rows: bool) -> Tensor:
 # -------------------------------------------------------------- eigenvalues
 
 
-def eigh(op: Eigh, a: Tensor) -> Sequence[Tensor]:
+def eigh(op: Eigh, a: MatrixTensor) -> Sequence[MatrixTensor]:
     """Rotations from both sides; what does not converge, as NaN, becomes NaN."""
     n = a.shape[0]
     kind = part_dtype(a.dtype)
@@ -107,7 +107,7 @@ def eigh(op: Eigh, a: Tensor) -> Sequence[Tensor]:
     matrix, factor = scaled(hermitian(a, op.lower_triangle))
     matrix = _even(matrix, rows=True)
     size = matrix.shape[0]
-    carry = [Tensor(INT.type(0)), matrix, eye(n, size, a.dtype)]
+    carry = [MatrixTensor(INT.type(0)), matrix, eye(n, size, a.dtype)]
     _, matrix, v = repeat_while(_is_not_diagonal, _eigh_sweep, carry)
     w = matrix.diagonal().real.part(1, 0, n) * factor
     good = _off_diagonal(matrix) <= _tolerated(matrix)
@@ -119,31 +119,35 @@ def eigh(op: Eigh, a: Tensor) -> Sequence[Tensor]:
     return [v, w]
 
 
-def _off_diagonal(a: Tensor) -> Tensor:
+def _off_diagonal(a: MatrixTensor) -> MatrixTensor:
     return where(on_diagonal(*a.shape), 0, a.squared()).sum(0, 1)
 
 
-def _tolerated(a: Tensor) -> Tensor:
+def _tolerated(a: MatrixTensor) -> MatrixTensor:
     return a.squared().sum(0, 1) * float(np.finfo(a.dtype).eps) ** 2
 
 
-def _is_not_diagonal(iteration: Tensor, a: Tensor, v: Tensor) -> Tensor:
+def _is_not_diagonal(
+    iteration: MatrixTensor, a: MatrixTensor, v: MatrixTensor
+) -> MatrixTensor:
     return (_off_diagonal(a) > _tolerated(a)) & (iteration.reshape(1, 1) < _SWEEPS)
 
 
-def _eigh_sweep(iteration: Tensor, a: Tensor, v: Tensor) -> Sequence[Tensor]:
+def _eigh_sweep(
+    iteration: MatrixTensor, a: MatrixTensor, v: MatrixTensor
+) -> Sequence[MatrixTensor]:
     rounds = a.shape[0] - 1
     return [_counted(iteration), *repeat(rounds, _eigh_round, [a, v])]
 
 
-def _counted(iteration: Tensor) -> Tensor:
-    return Tensor(add(iteration.value, INT.type(1)))
+def _counted(iteration: MatrixTensor) -> MatrixTensor:
+    return MatrixTensor(add(iteration.value, INT.type(1)))
 
 
-def _eigh_round(i: Any, a: Tensor, v: Tensor) -> Sequence[Tensor]:
+def _eigh_round(i: Any, a: MatrixTensor, v: MatrixTensor) -> Sequence[MatrixTensor]:
     (upper, corner), (_, lower) = (halves(1, x) for x in halves(0, a))
     p, q = upper.diagonal().real, lower.diagonal().real
-    rotations = _Rotations(p, q, corner.diagonal())
+    rotations = _JacobiRotations(p, q, corner.diagonal())
     rows = rotations.columns(joined(1, *rotations.columns(a)).H)
     # The adjoint of the matrix, which is the matrix. Of the pairs it is known exactly
     # what becomes, so that no rounding of the diagonal is left beside it.
@@ -158,20 +162,20 @@ def _eigh_round(i: Any, a: Tensor, v: Tensor) -> Sequence[Tensor]:
 
 
 def sorted_columns(
-    keys: Tensor, w: Tensor, *matrices: Tensor
-) -> tuple[Tensor, list[Tensor]]:
+    keys: MatrixTensor, w: MatrixTensor, *matrices: MatrixTensor
+) -> tuple[MatrixTensor, list[MatrixTensor]]:
     """A row, and the columns of matrices, in the ascending order of keys."""
     n = w.shape[1]
     _, order = Sort(1)(keys.value, column_numbers(n).value)
-    index = Tensor(order).reshape(n).value
-    moved = [Tensor(permuted_rows(x.T.value, index)).T for x in (w, *matrices)]
+    index = MatrixTensor(order).reshape(n).value
+    moved = [MatrixTensor(permuted_rows(x.T.value, index)).T for x in (w, *matrices)]
     return moved[0], moved[1:]
 
 
 # ---------------------------------------------------------- singular values
 
 
-def svd(op: SVD, a: Tensor) -> Sequence[Tensor]:
+def svd(op: SVD, a: MatrixTensor) -> Sequence[MatrixTensor]:
     """One-sided rotations of the columns, of the adjoint if those are more."""
     m, n = a.shape
     wide = m < n
@@ -183,13 +187,13 @@ def svd(op: SVD, a: Tensor) -> Sequence[Tensor]:
     return [_subset(op, s, 0), _subset(op, u, 1), _subset(op, v, 1).H]
 
 
-def _subset(op: SVD, x: Tensor, axis: int) -> Tensor:
+def _subset(op: SVD, x: MatrixTensor, axis: int) -> MatrixTensor:
     if op.subset_by_index is None or (op.full_matrices and op.compute_uv):
         return x
     return x.part(axis, *op.subset_by_index)
 
 
-def _tall(op: SVD, a: Tensor) -> list[Tensor]:
+def _tall(op: SVD, a: MatrixTensor) -> list[MatrixTensor]:
     """Singular values, a row, and U and V if asked for, where m >= n."""
     m, n = a.shape
     kind = part_dtype(a.dtype)
@@ -214,11 +218,13 @@ def _tall(op: SVD, a: Tensor) -> list[Tensor]:
     return [where(good, x, not_a_number(x.dtype)) for x in result]
 
 
-def _lengths(x: Tensor) -> Tensor:
+def _lengths(x: MatrixTensor) -> MatrixTensor:
     return x.squared().sum(0).sqrt()
 
 
-def _orthogonalised(a: Tensor, with_v: bool) -> tuple[Tensor, list[Tensor]]:
+def _orthogonalised(
+    a: MatrixTensor, with_v: bool
+) -> tuple[MatrixTensor, list[MatrixTensor]]:
     """Orthogonal columns a V, and V."""
     m, n = a.shape
     a = _even(a, rows=False)
@@ -226,14 +232,18 @@ def _orthogonalised(a: Tensor, with_v: bool) -> tuple[Tensor, list[Tensor]]:
     kind = part_dtype(a.dtype)
     limit = 4 * float(np.finfo(kind).eps) * m**0.5
 
-    def goes_on(iteration: Tensor, worst: Tensor, *rest: Tensor) -> Tensor:
+    def goes_on(
+        iteration: MatrixTensor, worst: MatrixTensor, *rest: MatrixTensor
+    ) -> MatrixTensor:
         return (worst > limit) & (iteration.reshape(1, 1) < _SWEEPS)
 
-    def sweep(iteration: Tensor, worst: Tensor, *rest: Tensor) -> Sequence[Tensor]:
+    def sweep(
+        iteration: MatrixTensor, worst: MatrixTensor, *rest: MatrixTensor
+    ) -> Sequence[MatrixTensor]:
         carry = [filled(1, 1, kind), *rest]
         return [_counted(iteration), *repeat(size - 1, _svd_round, carry)]
 
-    carry = [Tensor(INT.type(0)), filled(1, 1, kind, 1), a]
+    carry = [MatrixTensor(INT.type(0)), filled(1, 1, kind, 1), a]
     if with_v:
         carry.append(eye(n, size, a.dtype))
     _, _, *result = repeat_while(goes_on, sweep, carry)
@@ -241,12 +251,14 @@ def _orthogonalised(a: Tensor, with_v: bool) -> tuple[Tensor, list[Tensor]]:
     return a, v
 
 
-def _svd_round(i: Any, worst: Tensor, *matrices: Tensor) -> Sequence[Tensor]:
+def _svd_round(
+    i: Any, worst: MatrixTensor, *matrices: MatrixTensor
+) -> Sequence[MatrixTensor]:
     """Rotations that make pairs of columns orthogonal; the greatest cosine before."""
     left, right = halves(1, matrices[0])
     p, q = left.squared().sum(0), right.squared().sum(0)
     g = (left.conj() * right).sum(0)
-    rotations = _Rotations(p, q, g)
+    rotations = _JacobiRotations(p, q, g)
     lengths = p.sqrt() * q.sqrt()
     none = lengths.equals(0)
     cosines = where(none, 0, g.abs() / where(none, 1, lengths))

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.linalg.algorithms import ALGORITHMS, Array
-from curta.compiler.linalg.parts import Index, Machine, Matrix, MatrixView, where
+from curta.compiler.linalg.algorithms import ALGORITHMS, MatrixSpec
+from curta.compiler.linalg.parts import Index, Matrix, MatrixMachine, MatrixView, where
 from curta.compiler.stablehlo.linalg.tensors import (
     INT,
     Iteration,
-    Range,
-    Tensor,
+    MatrixTensor,
+    TensorRange,
     both,
     column_numbers,
     filled,
@@ -29,14 +29,14 @@ from curta.compiler.stablehlo.linalg.tensors import (
 from curta.primitives.elementwise.arithmetic import add, sub
 from curta.primitives.linalg.family import not_a_number
 
-Program = Callable[..., Sequence[Tensor]]
+Program = Callable[..., Sequence[MatrixTensor]]
 """From an op and matrices, vectors as columns, to matrices."""
 
 
 class OpMatrix(Matrix):
     """A value that statements replace."""
 
-    def __init__(self, value: Tensor) -> None:
+    def __init__(self, value: MatrixTensor) -> None:
         m, n = value.shape
         self.shape: tuple[int, int] = (m, n)
         self.value = value
@@ -44,28 +44,30 @@ class OpMatrix(Matrix):
     def __getitem__(self, index: tuple[Any, Any]) -> Any:
         rows, columns = map(_selected, index)
         strip = self._strip(rows, columns)
-        return Tensor(strip.value, rows if isinstance(rows, Range) else None)
+        return MatrixTensor(
+            strip.value, rows if isinstance(rows, TensorRange) else None
+        )
 
-    def _strip(self, rows: Any, columns: Any) -> Tensor:
+    def _strip(self, rows: Any, columns: Any) -> MatrixTensor:
         """The row, or the column, if one is selected."""
         value = self.value
-        if not isinstance(rows, Range):
+        if not isinstance(rows, TensorRange):
             value = value.row(scalar(rows))
-        if not isinstance(columns, Range):
+        if not isinstance(columns, TensorRange):
             value = value.column(scalar(columns))
         return value
 
     def __setitem__(self, index: tuple[Any, Any], part: Any) -> None:
         rows, columns = map(_selected, index)
         dtype, strip, mask = self.value.dtype, self._strip(rows, columns), None
-        new = part if isinstance(part, Tensor) else filled(1, 1, dtype, part)
+        new = part if isinstance(part, MatrixTensor) else filled(1, 1, dtype, part)
         new = new if new.dtype == dtype else new.astype(dtype)
         for axis, selected in enumerate((rows, columns)):
-            if isinstance(selected, Range):
+            if isinstance(selected, TensorRange):
                 numbers = (column_numbers if axis else row_numbers)(self.shape[axis])
                 mask = both(mask, inside(numbers, selected))
         new = spread(new, strip.shape) if mask is None else where(mask, new, strip)
-        i, j = (scalar(0 if isinstance(x, Range) else x) for x in (rows, columns))
+        i, j = (scalar(0 if isinstance(x, TensorRange) else x) for x in (rows, columns))
         whole = new.shape == self.shape
         self.value = new if whole else self.value.with_part(i, j, new)
 
@@ -76,17 +78,17 @@ class OpMatrix(Matrix):
 
 
 def _selected(index: Any) -> Any:
-    return Range(index.start, index.stop) if isinstance(index, slice) else index
+    return TensorRange(index.start, index.stop) if isinstance(index, slice) else index
 
 
-class OpMachine(Machine):
+class OpMachine(MatrixMachine):
     """Records ops and loops of the program; `dtype` is that of the numbers."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self._matrices: list[OpMatrix] = []
 
-    def matrix(self, value: Tensor) -> OpMatrix:
+    def matrix(self, value: MatrixTensor) -> OpMatrix:
         """A matrix that statements may change."""
         self._matrices.append(OpMatrix(value))
         return self._matrices[-1]
@@ -112,11 +114,11 @@ class OpMachine(Machine):
         matrices, count = self._matrices, len(carried)
         given = [*carried, *(x.value for x in matrices)]
 
-        def assign(values: Sequence[Tensor]) -> None:
+        def assign(values: Sequence[MatrixTensor]) -> None:
             for matrix, value in zip(matrices, values[count:], strict=True):
                 matrix.value = value
 
-        def step(i: Any, *values: Tensor) -> list[Tensor]:
+        def step(i: Any, *values: MatrixTensor) -> list[MatrixTensor]:
             assign(values)
             number = sub(INT.type(stop - 1), i) if reverse else add(i, INT.type(start))
             following = body(Iteration(number), *values[:count]) or ()
@@ -150,7 +152,7 @@ def algorithm(cls: type) -> Program:
     """The program of an op of a class."""
     describe = ALGORITHMS[cls]
 
-    def run(op: Any, *args: Tensor) -> Sequence[Tensor]:
+    def run(op: Any, *args: MatrixTensor) -> Sequence[MatrixTensor]:
         found = describe(op, *(x.shape for x in args))
         p = OpMachine(args[0].dtype)
         given = dict(zip(found.operands, args, strict=True))
@@ -166,7 +168,7 @@ def algorithm(cls: type) -> Program:
     return run
 
 
-def _seen(x: Tensor, array: Array) -> Tensor:
+def _seen(x: MatrixTensor, array: MatrixSpec) -> MatrixTensor:
     """An array as it is seen, or back."""
     assert array.view in (MatrixView(), MatrixView(True))
     return x.T if array.view.transposed else x

@@ -12,7 +12,7 @@ import numpy as np
 from curta.compiler.linalg.parts import where
 from curta.compiler.stablehlo.linalg.shifts import not_zero
 from curta.compiler.stablehlo.linalg.tensors import (
-    Tensor,
+    MatrixTensor,
     column_numbers,
     filled,
     joined,
@@ -24,10 +24,10 @@ from curta.primitives.elementwise.complex import complex_
 class Pairs(NamedTuple):
     """The elements (a, b; c, d) of rows k and k + 1, and these columns, for all k."""
 
-    a: Tensor
-    b: Tensor
-    c: Tensor
-    d: Tensor
+    a: MatrixTensor
+    b: MatrixTensor
+    c: MatrixTensor
+    d: MatrixTensor
 
 
 class _Rotations(NamedTuple):
@@ -36,11 +36,11 @@ class _Rotations(NamedTuple):
     All are rows of a number for each k; c is 1, and s and r are 0, where none is meant.
     """
 
-    c: Tensor
-    s: Tensor
-    r: Tensor
+    c: MatrixTensor
+    s: MatrixTensor
+    r: MatrixTensor
 
-    def columns(self, x: Tensor) -> Tensor:
+    def columns(self, x: MatrixTensor) -> MatrixTensor:
         n = x.shape[1]
         one, zero = filled(1, 1, self.c.dtype, 1), filled(1, 1, self.s.dtype)
         beside = filled(x.shape[0], 1, x.dtype)
@@ -52,12 +52,12 @@ class _Rotations(NamedTuple):
             + joined(1, zero, self.r) * preceding
         )
 
-    def both(self, x: Tensor) -> Tensor:
+    def both(self, x: MatrixTensor) -> MatrixTensor:
         """G^H x G, where x G are the columns of x rotated."""
         return self.columns(self.columns(x).H).H
 
 
-def pairs(t: Tensor) -> Pairs:
+def pairs(t: MatrixTensor) -> Pairs:
     n = t.shape[0]
     middle = t.diagonal()
     above = t.part(0, 0, n - 1).part(1, 1, n).diagonal()
@@ -65,7 +65,7 @@ def pairs(t: Tensor) -> Pairs:
     return Pairs(middle.part(1, 0, n - 1), above, below, middle.part(1, 1, n))
 
 
-def _with_pairs(t: Tensor, chosen: Tensor, to: Pairs) -> Tensor:
+def _with_pairs(t: MatrixTensor, chosen: MatrixTensor, to: Pairs) -> MatrixTensor:
     """With other elements in the pairs that are chosen."""
     row, column = row_numbers(t.shape[0]), column_numbers(t.shape[1])
     zero, none = filled(1, 1, to.a.dtype), filled(1, 1, np.bool_)
@@ -80,7 +80,9 @@ def _with_pairs(t: Tensor, chosen: Tensor, to: Pairs) -> Tensor:
 # ------------------------------------------------------------ standard form
 
 
-def standardised(t: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def standardised(
+    t: MatrixTensor, z: MatrixTensor | None
+) -> tuple[MatrixTensor, MatrixTensor | None]:
     """T with blocks as LAPACK has them, and Z with it.
 
     Of a block with real eigenvalues nothing is left; one with complex eigenvalues has
@@ -97,16 +99,16 @@ def standardised(t: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return t, None if z is None else rotations.columns(z)
 
 
-def _sign(x: Tensor) -> Tensor:
+def _sign(x: MatrixTensor) -> MatrixTensor:
     return where(x < 0, -1.0, filled(1, 1, x.dtype, 1))
 
 
-def _hypot(x: Tensor, y: Tensor) -> Tensor:
+def _hypot(x: MatrixTensor, y: MatrixTensor) -> MatrixTensor:
     size = not_zero(x.abs().maximum(y.abs()))
     return size * ((x / size) * (x / size) + (y / size) * (y / size)).sqrt()
 
 
-def _standard(of: Pairs) -> tuple[Pairs, Tensor, Tensor]:
+def _standard(of: Pairs) -> tuple[Pairs, MatrixTensor, MatrixTensor]:
     """Elements of the blocks, rotated, and the cosine and sine of the rotation.
 
     LAPACK's `lanv2`: Bai and Demmel, "On swapping diagonal blocks in real Schur form"
@@ -134,7 +136,7 @@ def _standard(of: Pairs) -> tuple[Pairs, Tensor, Tensor]:
     done = (half.equals(0) & (_sign(b) * _sign(c) < 0)) | c.equals(0)
     swapped = b.equals(0) & c.differs(0)
     one = filled(1, 1, a.dtype, 1)
-    result: tuple[Tensor, ...] = *equal, cosine, sine
+    result: tuple[MatrixTensor, ...] = *equal, cosine, sine
     for condition, other in (
         (is_real, (*triangle, z / size, c / size)),
         (done, (*of, one, zero)),
@@ -146,7 +148,9 @@ def _standard(of: Pairs) -> tuple[Pairs, Tensor, Tensor]:
     return Pairs(*elements), cosine, sine
 
 
-def _equal(of: Pairs, c: Tensor, s: Tensor) -> tuple[Pairs, Tensor, Tensor]:
+def _equal(
+    of: Pairs, c: MatrixTensor, s: MatrixTensor
+) -> tuple[Pairs, MatrixTensor, MatrixTensor]:
     """The blocks rotated by (c, -s; s, c), which makes the diagonal constant.
 
     What has real eigenvalues nevertheless is rotated once more.
@@ -179,21 +183,21 @@ def _equal(of: Pairs, c: Tensor, s: Tensor) -> tuple[Pairs, Tensor, Tensor]:
 # ------------------------------------------------------------- complex form
 
 
-def eigenvalues(t: Tensor) -> tuple[Tensor, Tensor]:
+def eigenvalues(t: MatrixTensor) -> tuple[MatrixTensor, MatrixTensor]:
     """Those of a real Schur form, a row, and 1 and -1 for those of pairs, else 0."""
     if t.shape[0] < 2:
         middle = t.diagonal()
-        return Tensor(complex_(middle.value, (middle * 0.0).value)), middle * 0.0
+        return MatrixTensor(complex_(middle.value, (middle * 0.0).value)), middle * 0.0
     blocks = pairs(t)
     imag = blocks.b.abs().sqrt() * blocks.c.abs().sqrt()
     zero = filled(1, 1, t.dtype)
     parts = joined(1, imag, zero) - joined(1, zero, imag)
     kinds = where(blocks.c.differs(0), filled(1, 1, t.dtype, 1), 0)
     kinds = joined(1, kinds, zero) - joined(1, zero, kinds)
-    return Tensor(complex_(t.diagonal().value, parts.value)), kinds
+    return MatrixTensor(complex_(t.diagonal().value, parts.value)), kinds
 
 
-def triangular(t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+def triangular(t: MatrixTensor, z: MatrixTensor) -> tuple[MatrixTensor, MatrixTensor]:
     """The complex Schur form of which a real one is known."""
     dtype = eigenvalues(t)[0].dtype
     if t.shape[0] < 2:
@@ -203,10 +207,10 @@ def triangular(t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     imag = b.abs().sqrt() * c.abs().sqrt()
     length = not_zero(_hypot(b, imag))
     zero = imag * 0.0
-    sine = Tensor(complex_(zero.value, where(chosen, imag / length, 0).value))
+    sine = MatrixTensor(complex_(zero.value, where(chosen, imag / length, 0).value))
     cosine = where(chosen, b / length, 1).astype(dtype)
     rotations = _Rotations(cosine, sine, sine)
-    first = Tensor(complex_(a.value, imag.value))
+    first = MatrixTensor(complex_(a.value, imag.value))
     rotated = rotations.both(t.astype(dtype))
     to = Pairs(first, pairs(rotated).b, zero.astype(dtype), first.conj())
     return _with_pairs(rotated, chosen, to), rotations.columns(z.astype(dtype))

@@ -9,7 +9,7 @@ from typing import Any
 from curta.compiler.linalg.programs import outs_of, staged_in_single
 from curta.compiler.stablehlo.linalg import eig, householder, jacobi, schur
 from curta.compiler.stablehlo.linalg.ops import Program, algorithm
-from curta.compiler.stablehlo.linalg.tensors import EXAMPLES, Tensor
+from curta.compiler.stablehlo.linalg.tensors import EXAMPLES, MatrixTensor
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
@@ -76,9 +76,9 @@ def staged(function: Program, op: Any, avals: Sequence[ShapedArray]) -> ClosedJa
     return staged_in_single(run, op, [a.strip_weak_type() for a in avals])
 
 
-def _matrix(x: Any) -> Tensor:
+def _matrix(x: Any) -> MatrixTensor:
     shape = typeof(x).shape
-    return Tensor(x if len(shape) == 2 else Reshape((*shape, 1))(x))
+    return MatrixTensor(x if len(shape) == 2 else Reshape((*shape, 1))(x))
 
 
 def _mapped(

@@ -9,7 +9,7 @@ from curta.compiler.stablehlo.linalg.francis import Iterated, iterated
 from curta.compiler.stablehlo.linalg.householder import hessenberg, product
 from curta.compiler.stablehlo.linalg.pairs import standardised
 from curta.compiler.stablehlo.linalg.tensors import (
-    Tensor,
+    MatrixTensor,
     below_diagonal,
     eye,
     filled,
@@ -20,7 +20,7 @@ from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.schur import Schur
 
 
-def decomposed(a: Tensor, vectors: bool) -> Iterated:
+def decomposed(a: MatrixTensor, vectors: bool) -> Iterated:
     """T, and Z if asked for, of a matrix of finite elements, which is not empty."""
     n = a.shape[0]
     packed, *taus = hessenberg(None, a)
@@ -39,7 +39,7 @@ def decomposed(a: Tensor, vectors: bool) -> Iterated:
     return Iterated(where(below_diagonal(n, n, -2), 0, t), z, converged)
 
 
-def schur(op: Schur, a: Tensor) -> Sequence[Tensor]:
+def schur(op: Schur, a: MatrixTensor) -> Sequence[MatrixTensor]:
     """NaN where the elements are not finite, and if the iteration does not converge."""
     finite = a.is_finite().all()
     a, factor = scaled(where(finite, a, 0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.stablehlo.linalg.tensors import INT, Tensor, joined
+from curta.compiler.stablehlo.linalg.tensors import INT, MatrixTensor, joined
 from curta.primitives.elementwise.arithmetic import add, sub
 
 #: Of sweeps numbered 1, 2, ... 20, 1, ..., those whose shift is made up from the
@@ -18,7 +18,9 @@ from curta.primitives.elementwise.arithmetic import add, sub
 AT_HEAD, AT_END = 10, 20
 
 
-def first_column(h: Tensor, low: Any, high: Any, number: Tensor) -> Tensor:
+def first_column(
+    h: MatrixTensor, low: Any, high: Any, number: MatrixTensor
+) -> MatrixTensor:
     """Of the product of the shifted blocks from `low` to `high`, the first column.
 
     Its elements that are not 0: two of complex matrices, which have one shift, three of
@@ -42,24 +44,24 @@ def first_column(h: Tensor, low: Any, high: Any, number: Tensor) -> Tensor:
     return _of_pair(head, second, *_pair(where(made_up, other, corner)))
 
 
-def at(x: Tensor, i: int, j: int) -> Tensor:
+def at(x: MatrixTensor, i: int, j: int) -> MatrixTensor:
     """An element whose index is known."""
     return x.part(0, i, i + 1).part(1, j, j + 1)
 
 
-def not_zero(x: Tensor) -> Tensor:
+def not_zero(x: MatrixTensor) -> MatrixTensor:
     """1 in place of 0."""
     return where(x.equals(0), 1, x)
 
 
-def quotient(x: Tensor, y: Tensor) -> Tensor:
+def quotient(x: MatrixTensor, y: MatrixTensor) -> MatrixTensor:
     """x / y of complex numbers, also where |y|^2 is not representable."""
     size = not_zero(y.part_size())
     scaled = y / size
     return x * scaled.conj() / not_zero(scaled.squared()) / size
 
 
-def _closer(corner: Tensor) -> Tensor:
+def _closer(corner: MatrixTensor) -> MatrixTensor:
     """The eigenvalue of a complex 2x2 matrix that is closer to its last element."""
     end = at(corner, 1, 1)
     product = at(corner, 0, 1).sqrt() * at(corner, 1, 0).sqrt()
@@ -72,7 +74,7 @@ def _closer(corner: Tensor) -> Tensor:
     return where(product.equals(0), end, end - moved)
 
 
-def _pair(corner: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _pair(corner: MatrixTensor) -> tuple[MatrixTensor, MatrixTensor, MatrixTensor]:
     """The shifts of a real 2x2 matrix: real parts, and the first's imaginary part."""
     size = corner.abs().sum(0, 1)
     a, b, c, d = (at(corner / not_zero(size), *ij) for ij in _PLACES)
@@ -90,8 +92,12 @@ _PLACES = (0, 0), (0, 1), (1, 0), (1, 1)
 
 
 def _of_pair(
-    head: Tensor, second: Tensor, first: Tensor, other: Tensor, imag: Tensor
-) -> Tensor:
+    head: MatrixTensor,
+    second: MatrixTensor,
+    first: MatrixTensor,
+    other: MatrixTensor,
+    imag: MatrixTensor,
+) -> MatrixTensor:
     """The first column of (H - s)(H - t), where s and t are real or conjugate."""
     a, b, c, d = (at(head, *ij) for ij in _PLACES)
     size = not_zero((a - other).abs() + imag.abs() + c.abs())
