@@ -129,6 +129,39 @@ def test_derivatives_of_integrals_are_densities(name, args, want):
     np.testing.assert_allclose(got, want, rtol=1e-13)
 
 
+# A function, its arguments, by which it is differentiated, and the derivative.
+SLOPES = [
+    ("digamma", (INF,), 0, 0),
+    ("erfcx", (INF,), 0, 0),
+    ("dawsn", (1e30,), 0, -5e-61),
+    ("dawsn", (INF,), 0, 0),
+    ("expi", (INF,), 0, INF),
+    ("spence", (1.0,), 0, -1),
+    ("spence", (1e-300,), 0, -690.77552789821371),
+    ("factorial", (-2.0,), 0, 0),
+    ("gammainc", (0.0, 2.0), 1, 0),
+    ("rel_entr", (1e-300, 1e-300), 1, -1),
+    ("kl_div", (1e-300, 1e-300), 0, 0),
+    ("boxcox", (0.0, 1.0), 0, 1),
+    ("boxcox", (0.0, 0.5), 0, INF),
+    ("boxcox", (0.0, 0.5), 1, 4),
+    ("boxcox1p", (-1.0, 2.0), 1, 0.25),
+    ("poch", (0.0, 3.0), 0, 2),
+    ("poch", (-5.0, 7.0), 0, -120),
+    ("hyp1f1", (0.0, 1.0, 0.5), 0, 0.57015142052158604),
+    ("hyp1f1", (-1.0, 2.0, 1.0), 1, 0.25),
+    ("hyp2f1", (0.0, 0.5, 0.5, 0.5), 0, 0.69314718055994531),
+    ("hyp2f1", (0.0, 0.5, 1.0, 1.0), 3, 0),
+]
+
+
+@pytest.mark.parametrize("name, args, place, want", SLOPES)
+def test_slopes_at_ends_and_poles(name, args, place, want):
+    slope = curta.jit(curta.grad(getattr(special, name), place))
+    with curta.enable_x64(True):
+        np.testing.assert_allclose(slope(*map(jnp.float64, args)), want, 1e-13)
+
+
 # ---- complex functions at infinities, zeros and NaN (C99, annex G)
 
 PARTS = [0.0, -0.0, 1.0, -1.0, 2.5, INF, -INF, np.nan, 1e30, -710.0]

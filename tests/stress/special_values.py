@@ -40,7 +40,7 @@ Row = dict[tuple[str, str], float]  # errors by (package, dtype)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of functions' names")
-    parser.add_argument("--jax", help="an interpreter that has JAX")
+    parser.add_argument("--jax", type=Jax, help="an interpreter that has JAX")
     parser.add_argument("--table", action="store_true", help="write the page's table")
     parser.add_argument("--dtype", choices=list(GOAL), help="only of this dtype")
     parser.add_argument("--most", type=int, default=24, help="points of a region")
@@ -93,7 +93,7 @@ def _measure(
         "scipy": evaluate(scipy, function, columns),
     }
     if options.jax:
-        values["jax"] = _of_jax(options.jax, function, columns)
+        values["jax"] = options.jax(function, columns)
     for package, got in values.items():
         start = 0
         for region, some in cases.items():
@@ -133,29 +133,42 @@ def evaluate(
 _JAX = """
 import sys, numpy, jax, jax.scipy.special, jax.scipy.stats
 jax.config.update("jax_enable_x64", True)
-path, output, file = sys.argv[1:]
-columns = [*numpy.load(file).values()]
-if path.endswith(("polygamma", "expn")):
-    columns[0] = columns[0].astype(int)
-f = jax
-for part in path.split("."):
-    f = getattr(f, part)
-value = jax.jit(f)(*columns)
-numpy.save(file[:-1] + "y", value if output == "None" else value[int(output)])
+for line in sys.stdin:
+    path, output, file = line.split()
+    columns = [*numpy.load(file).values()]
+    try:
+        if path.endswith(("polygamma", "expn")):
+            columns[0] = columns[0].astype(int)
+        f = jax
+        for part in path.split("."):
+            f = getattr(f, part)
+        value = jax.jit(f)(*columns)
+        value = value if output == "None" else value[int(output)]
+    except (AttributeError, TypeError, ValueError):
+        value = numpy.full(columns[0].shape, numpy.nan)
+    numpy.save(file[:-1] + "y", value)
+    print("done", flush=True)
 """
 
 
-def _of_jax(python: str, function: Swept, columns: list[Any]) -> Any:
-    """The values of JAX's function, by another interpreter."""
-    path = f"{function.module}.{function.path}".lstrip(".")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "columns.npz"
-        np.savez(file, *columns)
-        command = [python, "-c", _JAX, path, str(function.output), str(file)]
-        done = subprocess.run(command, capture_output=True, check=False)
-        if done.returncode:
-            return np.full(columns[0].shape, np.nan)
-        return np.load(file.with_suffix(".npy"))
+class Jax:
+    """Another interpreter, which computes values of JAX's functions."""
+
+    def __init__(self, python: str) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([python, "-c", _JAX], **pipes)  # type: ignore
+
+    def __call__(self, function: Swept, columns: list[Any]) -> Any:
+        """The values of arguments in columns; NaN if there is no such function."""
+        path = f"{function.module}.{function.path}".lstrip(".")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "columns.npz"
+            np.savez(file, *columns)
+            assert self.process.stdin and self.process.stdout
+            self.process.stdin.write(f"{path} {function.output} {file}\n")
+            self.process.stdin.flush()
+            assert self.process.stdout.readline() == "done\n", "JAX has exited"
+            return np.load(file.with_suffix(".npy"))
 
 
 def _report(

@@ -67,7 +67,7 @@ def gamma_density(a: Any, x: Any) -> Any:
     """The derivative of P(a, x) with respect to x, x**(a - 1) exp(-x) / gamma(a)."""
     shape, bound, legal = _legal(a, x)
     value = _weight(shape, bound, 1)
-    known = (a > 0) & ((x == 0) | (x == np.inf))
+    known = ((a > 0) & (x == 0)) | ((a >= 0) & (x == np.inf)) | ((a == 0) & (x > 0))
     edge = np.where(x == 0, _power_of_zero(a, 1.0), 0.0)
     return np.where(legal, value, np.where(known, edge, np.nan))
 
@@ -305,7 +305,10 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     value = _beta_weight(p, q, z, 1 - z, 1)
     edge = np.where(x == 0, _power_of_zero(a, b), _power_of_zero(b, a))
     known = positive & ((x == 0) | (x == 1))
-    return np.where(legal, value, np.where(known, edge, np.nan))
+    value = np.where(legal, value, np.where(known, edge, np.nan))
+    # All of the mass is at 0 or 1.
+    apart = (a >= 0) & (b >= 0) & ((a == 0) != (b == 0)) & (x > 0) & (x < 1)
+    return np.where(apart, 0.0, value)
 
 
 def _beta_by_parts(a: Any, b: Any, y: Any, active: Any) -> Any:

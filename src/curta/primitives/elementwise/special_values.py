@@ -296,6 +296,7 @@ def _zeta(s: Any, q: Any) -> Any:
     for k, bernoulli in enumerate(BERNOULLI, 1):
         total = total + bernoulli / FACTORIALS[k] * factor
         factor = factor * (s + 2 * k - 1) * (s + 2 * k) / (a * a)
+    total = np.where((q == np.inf) & (s > 1), 0.0, total)
     total = np.where((s < 1) | ((q < 0) & (np.floor(s) != s)), np.nan, total)
     pole = (q <= 0) & (np.floor(q) == q)
     total = np.where(pole, np.where(np.fmod(s, 2) == 0, np.inf, np.nan), total)

@@ -132,8 +132,19 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     positive = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, zero))
     vanishing = lax.bitwise_and(lax.eq(p, zero), lax.ge(q, zero))
     safe_p, safe_q = jnp.where(positive, p, 1), jnp.where(positive, q, 1)
-    value = lax.mul(safe_p, _log_of_ratio(safe_p, safe_q))
+    value = _entropy_of_ratio(safe_p, safe_q)
     return jnp.where(positive, value, jnp.where(vanishing, zero, np.inf))
+
+
+@custom_jvp
+def _entropy_of_ratio(p: Any, q: Any) -> Any:
+    return p * _log_of_ratio(p, q)
+
+
+_entropy_of_ratio.defjvps(
+    lambda t, out, p, q: t * (_log_of_ratio(p, q) + 1),
+    lambda t, out, p, q: -t * (p / q),
+)
 
 
 def _log_of_ratio(p: Any, q: Any) -> Any:
@@ -158,8 +169,18 @@ def _kl_div(p: Any, q: Any) -> Any:
     """For q near p by u = (q - p) / p: p (u - log(1 + u))."""
     near = (p > 0) & (jnp.abs(q - p) <= 0.5 * p)
     safe_p, safe_q = jnp.where(near, p, 1), jnp.where(near, q, 1)
-    close = -safe_p * log1p_less_x((safe_q - safe_p) / safe_p)
+    close = _divergence_of_near(safe_p, safe_q)
     return jnp.where(near, close, rel_entr(p, q) - p + q)
+
+
+@custom_jvp
+def _divergence_of_near(p: Any, q: Any) -> Any:
+    return -p * log1p_less_x((q - p) / p)
+
+
+_divergence_of_near.defjvps(
+    lambda t, out, p, q: t * _log_of_ratio(p, q), lambda t, out, p, q: t * ((q - p) / q)
+)
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
@@ -170,7 +191,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Array(2., dtype=float32, weak_type=True)
     """
     x, lmbda = inexact_operands("boxcox", x, lmbda)
-    return _power_of_log(jnp.log(x), lmbda)
+    return _power_less_one(x, jnp.log, x, lmbda)
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
@@ -181,7 +202,20 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Array(2., dtype=float32, weak_type=True)
     """
     x, lmbda = inexact_operands("boxcox1p", x, lmbda)
-    return _power_of_log(jnp.log1p(x), lmbda)
+    return _power_less_one(x, jnp.log1p, 1 + x, lmbda)
+
+
+def _power_less_one(x: Any, log: Any, base: Any, lmbda: Any) -> Any:
+    """(base**lmbda - 1) / lmbda, with log(x) the logarithm of the base.
+
+    At a base of 0 by the power, whose derivatives are known there.
+    """
+    x, base, lmbda = jnp.broadcast_arrays(x, base, lmbda)
+    none = (base == 0) & (lmbda > 0)
+    value = _power_of_log(log(jnp.where(none, 1, x)), lmbda)
+    safe = jnp.where(none, lmbda, 1)
+    power = lax.pow(jnp.where(none, base, 1), safe)
+    return jnp.where(none, (power - 1) / safe, value)
 
 
 def _power_of_log(log: Any, lmbda: Any) -> Any:

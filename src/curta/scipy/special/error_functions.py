@@ -135,7 +135,18 @@ def _real_erfcx(x: Any) -> Any:
     return jnp.where(large, series, direct).astype(x.dtype)
 
 
-_real_erfcx.defjvps(lambda t, out, x: t * (2 * x * out - const(x, 2 / _SQRT_PI)))
+@_real_erfcx.defjvp
+def _real_erfcx_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    out = _real_erfcx(x)
+    # 2 x erfcx(x) - 2/sqrt(pi) cancels for large x: minus erfcx(x) / x far out.
+    far = x > const(x, _FAR_OUT)
+    safe = jnp.where(far, const(x, 1), x)
+    near = const(x, 2) * safe * out - const(x, 2 / _SQRT_PI)
+    return out, t * jnp.where(far, -out / x, near)
+
+
+_FAR_OUT = 1e7  # 1/x² does not count beside 1
 
 
 def erfcx(x: ArrayLike) -> Array:
@@ -247,7 +258,15 @@ def _dawson(x: Any) -> Any:
     return (jnp.sign(x) * value).astype(dtype)
 
 
-_dawson.defjvps(lambda t, out, x: t * (const(x, 1) - const(x, 2) * x * out))
+@_dawson.defjvp
+def _dawson_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    out = _dawson(x)
+    # 1 - 2 x dawsn(x) cancels for large x: minus dawsn(x) / x far out.
+    far = jnp.abs(x) > const(x, _FAR_OUT)
+    safe = jnp.where(far, const(x, 1), x)
+    near = const(x, 1) - const(x, 2) * safe * out
+    return out, t * jnp.where(far, -out / jnp.where(far, x, 1), near)
 
 
 def dawsn(x: ArrayLike) -> Array:

@@ -312,7 +312,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     if exact:
         raise NotImplementedError("factorial with exact=True")
     (n,) = inexact_operands("factorial", n)
-    return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
+    below = n < 0
+    return jnp.where(below, 0, lax.exp(lax.lgamma(jnp.where(below, 0, n) + 1)))
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
@@ -403,6 +404,11 @@ def _poch_by_start(t: Any, out: Any, z: Any, m: Any) -> Any:
     # Both digammas reflected differ by the same cotangent, if m is whole.
     left = (z <= 0) & (z + m <= 0) & (m == jnp.floor(m))
     slope = (_psi(z + m, left) - _psi(z, left)) * out
+    # At a pole of gamma(z) the derivative of 1 / gamma(z) is (-1)**n n!, n = -z.
+    pole = _is_pole(z) & ~_is_pole(z + m)
+    n, end = jnp.where(pole, -z, 0), jnp.where(pole, z + m, 1)
+    at_pole = jnp.where(n % 2 == 0, 1, -1) * gamma(n + 1) * gamma(end)
+    slope = jnp.where(pole, at_pole, slope)
     return t * jnp.where(m == 0, 0, slope).astype(out.dtype)
 
 

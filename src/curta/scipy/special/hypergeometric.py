@@ -38,6 +38,29 @@ def _series(ratio: Callable[[Any], Any], weight: Callable[[Any], Any], x: Any) -
     return lax.while_loop(unfinished, add_term, (zero, zero, one, one))[0]
 
 
+def _slope_of_series(
+    ratio: Callable[[Any], Any], change: Callable[[Any], Any], x: Any
+) -> Any:
+    """The derivative of a series by a parameter, given those of its ratios.
+
+    Unlike the sum of products with digammas it is defined where a factor is 0.
+    """
+    eps = dtypes.finfo(x.dtype).eps
+
+    def unfinished(state: Any) -> Any:
+        total, k, term, slope = state
+        size = lax.abs(slope) + lax.abs(term) / (k + 1)
+        return (k < 2) | ((k < _MOST_TERMS) & (size > eps * lax.abs(total)))
+
+    def add_term(state: Any) -> Any:
+        total, k, term, slope = state
+        slope = slope * ratio(k) + term * change(k)
+        return total + slope, k + 1, term * ratio(k), slope
+
+    zero, one = jnp.zeros_like(x), jnp.ones_like(x)
+    return lax.while_loop(unfinished, add_term, (zero, zero, one, zero))[0]
+
+
 def _one(k: Any) -> Any:
     return jnp.ones_like(k)
 
@@ -153,12 +176,18 @@ def _kummer_series(a: Any, b: Any, x: Any, weight: Callable[[Any], Any] = _one) 
 
 @jnp.vectorize
 def _hyp1f1_by_a(a: Any, b: Any, x: Any) -> Any:
-    return _kummer_series(a, b, x, lambda k: digamma(a + k) - digamma(a))
+    return _slope_of_series(
+        lambda k: (a + k) / (b + k) * x / (k + 1), lambda k: x / (b + k) / (k + 1), x
+    )
 
 
 @jnp.vectorize
 def _hyp1f1_by_b(a: Any, b: Any, x: Any) -> Any:
-    return _kummer_series(a, b, x, lambda k: digamma(b) - digamma(b + k))
+    return _slope_of_series(
+        lambda k: (a + k) / (b + k) * x / (k + 1),
+        lambda k: -(a + k) / (b + k) ** 2 * x / (k + 1),
+        x,
+    )
 
 
 hyp1f1.defjvps(
@@ -296,17 +325,30 @@ def _finite_sum(a: Any, b: Any, m: Any, s: Any) -> Any:
 
 @jnp.vectorize
 def _hyp2f1_by_a(a: Any, b: Any, c: Any, x: Any) -> Any:
-    return _gauss_series(a, b, c, x, lambda k: digamma(a + k) - digamma(a))
+    return _slope_of_series(
+        lambda k: (a + k) * (b + k) / (c + k) / (k + 1) * x,
+        lambda k: (b + k) / (c + k) / (k + 1) * x,
+        x,
+    )
 
 
 @jnp.vectorize
 def _hyp2f1_by_c(a: Any, b: Any, c: Any, x: Any) -> Any:
-    return _gauss_series(a, b, c, x, lambda k: digamma(c) - digamma(c + k))
+    return _slope_of_series(
+        lambda k: (a + k) * (b + k) / (c + k) / (k + 1) * x,
+        lambda k: -(a + k) * (b + k) / (c + k) ** 2 / (k + 1) * x,
+        x,
+    )
+
+
+def _hyp2f1_by_x(a: Any, b: Any, c: Any, x: Any) -> Any:
+    factor = jnp.asarray(a * b / c)
+    return jnp.where(factor == 0, 0, factor * hyp2f1(a + 1, b + 1, c + 1, x))
 
 
 hyp2f1.defjvps(
     lambda t, out, a, b, c, x: _hyp2f1_by_a(a, b, c, x) * t,
     lambda t, out, a, b, c, x: _hyp2f1_by_a(b, a, c, x) * t,
     lambda t, out, a, b, c, x: _hyp2f1_by_c(a, b, c, x) * t,
-    lambda t, out, a, b, c, x: a * b / c * hyp2f1(a + 1, b + 1, c + 1, x) * t,
+    lambda t, out, a, b, c, x: _hyp2f1_by_x(a, b, c, x) * t,
 )

@@ -21,6 +21,7 @@ from curta.scipy.special.arguments import (
     real,
     real_or_lists,
 )
+from curta.scipy.special.cancellation import horner
 from curta.scipy.special.error_functions import _faddeeva_upper
 
 # --- exponential integrals ----------------------------------------------------------
@@ -65,7 +66,8 @@ def _expi(x: Any) -> Any:
 @expi.defjvp
 def _expi_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
-    return expi(x), jnp.exp(x) / x * t
+    slope = jnp.where(x == np.inf, np.inf, jnp.exp(x) / x)
+    return expi(x), slope.astype(x.dtype) * t
 
 
 @custom_jvp
@@ -198,7 +200,9 @@ def _e1_imaginary(x: Any) -> Any:
 @sici.defjvp
 def _sici_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
-    return sici(x), (jnp.sinc(x / np.pi) * t, jnp.cos(x) / x * t)
+    endless = jnp.abs(x) == np.inf
+    cosine = jnp.where(endless, 0, jnp.cos(jnp.where(endless, 1, x)))
+    return sici(x), (jnp.sinc(x / np.pi) * t, cosine / x * t)
 
 
 # --- Fresnel's integrals ------------------------------------------------------------
@@ -282,6 +286,7 @@ _SPENCE = (
 )
 
 
+@custom_jvp
 def spence(x: Array) -> Array:
     """The dilogarithm ∫₁ˣ log(t) / (1 - t) dt, NaN for negative x.
 
@@ -303,3 +308,19 @@ def spence(x: Array) -> Array:
     value = jnp.where(inverted, -0.5 * jnp.log(y) ** 2 - value, value)
     edge = jnp.where(x == 0, np.pi**2 / 6, np.nan)
     return jnp.where(x > 0, value, edge).astype(x.dtype)
+
+
+def _spence_slope(t: Any, out: Any, x: Any) -> Any:
+    """log(x) / (1 - x), near 1 by log(1 + u) / u and its series."""
+    u = x - 1
+    close, closest = jnp.abs(u) < 0.5, jnp.abs(u) < 0.01
+    safe = jnp.where(close & ~closest, u, 0.25)
+    near = jnp.log1p(safe) / safe
+    series = horner([(-1.0) ** k / (k + 1) for k in range(8, -1, -1)], u)
+    far = jnp.log(jnp.where(close, 3, x)) / jnp.where(close, 2, u)
+    far = jnp.where(x == np.inf, 0, far)
+    slope = jnp.where(closest, series, jnp.where(close, near, far))
+    return t * -slope
+
+
+spence.defjvps(_spence_slope)

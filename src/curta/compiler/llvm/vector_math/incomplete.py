@@ -67,7 +67,8 @@ def gamma_density(b: MathBuilder, a: Value, x: Value) -> Value:
     shape, bound, legal = _legal(b, a, x)
     zero = b.const(x.type, 0)
     edge = b.select(b.eq(x, 0.0), _power_of_zero(b, a, b.const(a.type, 1)), zero)
-    known = (a > 0.0) & (b.eq(x, 0.0) | b.eq(x, INF))
+    known = (a > 0.0) & b.eq(x, 0.0) | (a >= 0.0) & b.eq(x, INF)
+    known = known | b.eq(a, 0.0) & (x > 0.0)
     edge = b.select(known, edge, b.const(x.type, NAN))
     return b.select(legal, _weight(b, shape, bound, 1.0), edge)
 
@@ -385,7 +386,10 @@ def beta_density(b: MathBuilder, a: Value, c: Value, x: Value) -> Value:
     left, right = _power_of_zero(b, a, c), _power_of_zero(b, c, a)
     known = positive & (b.eq(x, 0.0) | b.eq(x, 1.0))
     edge = b.select(known, b.select(b.eq(x, 0.0), left, right), b.const(x.type, NAN))
-    return b.select(legal, value, edge)
+    value = b.select(legal, value, edge)
+    # All of the mass is at 0 or 1.
+    apart = b.xor(b.eq(a, 0.0), b.eq(c, 0.0)) & (a >= 0.0) & (c >= 0.0)
+    return b.select(apart & (x > 0.0) & (x < 1.0), 0.0, value)
 
 
 def _beta_by_parts(

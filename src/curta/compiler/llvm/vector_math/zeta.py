@@ -61,6 +61,7 @@ def _zeta(b: MathBuilder, s: Value, q: Value) -> Value:
     shares = b.select(shares < _TINY, _TINY, shares)
     total = (total + largest) + largest * shares
     undefined = ~near | (s < 1.0) | ((q < 0.0) & b.ne(b.floor(s), s))
+    total = b.select(b.eq(q, INF) & (s > 1.0), 0.0, total)
     total = b.select(undefined, NAN, total)
     pole = (q <= 0.0) & b.eq(b.floor(q), q)
     at_pole = b.select(_is_even(b, s), b.const(s.type, INF), b.const(s.type, NAN))
