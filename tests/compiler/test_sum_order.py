@@ -9,6 +9,7 @@ from tests.stress.sum_accuracy import BOUND, KINDS, WAYS, error
 
 import curta
 import curta.numpy as jnp
+from curta import lax
 from curta.compiler.loops.summation import SumOrder, sum_kind, sum_order
 from curta.compiler.targets import host
 
@@ -70,6 +71,15 @@ def test_contexts_do_not_show(seed):
 def test_long_sums_are_accurate(way):
     x = KINDS["100.1"](np.random.default_rng(0), 40_000).astype(np.float32)
     assert error(way, x) <= BOUND / 2
+
+
+@pytest.mark.parametrize("count", [3, 122, 5000])
+def test_running_maxima_beside_sums(count):
+    x = np.random.default_rng(0).standard_normal(count).astype(np.float32)
+    run = curta.jit(lambda x: (lax.cummax(x), jnp.cos(x).sum()))
+    maxima, total = run(x)
+    np.testing.assert_array_equal(maxima, np.maximum.accumulate(x))
+    np.testing.assert_allclose(total, np.cos(x).sum(), rtol=1e-4)
 
 
 def test_small_eager_sums_are_accurate():

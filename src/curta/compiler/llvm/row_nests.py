@@ -35,8 +35,10 @@ class RowNests(SummingRows):
         with ExitStack() as loops:
             self._enter_kept(nest, loops)
             if in_blocks(nest):
-                for fold, sums in zip(nest.folds, self._sums(nest, plan), strict=True):
-                    self._finish_row(fold, sums)
+                found = self._sums(nest, plan)
+                for fold, sums in zip(nest.folds, found, strict=True):
+                    if not fold.running:
+                        self._finish_row(fold, sums)
                 return
             self.streams = frozenset(
                 (nest.stores[i].buffer, nest.stores[i].offset) for i in plan.streamed
