@@ -429,7 +429,7 @@ class Tuning:
 
     # Larger arrays are computed by compiled kernels, smaller ones by NumPy.
     compiled_elements: int = limit(1 << 15, shrunk=0)
-    # The same for Fourier transforms.
+    # The same for Fourier transforms and sums.
     compiled_transform: int = limit(1 << 11, shrunk=0)
     # The same for special functions, at which NumPy is slow.
     compiled_special: int = limit(64, shrunk=0)

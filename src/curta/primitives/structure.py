@@ -222,6 +222,7 @@ class ReduceSum(Reduction):
     """The sum over `axes`."""
 
     name: ClassVar[str] = "reduce_sum"
+    compiled_above: ClassVar[str] = "compiled_transform"  # one order, one result
     makes_nan: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
     monoid: ClassVar[Monoid] = SUM
