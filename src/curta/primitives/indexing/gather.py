@@ -295,8 +295,13 @@ class Scattering(WindowUpdate):
         return (
             source,
             None if clip else inside,
-            lambda old: new if op is None else op.scalar(b, old, new),
+            lambda old: new if op is None else self.combined(b, old, new),
         )
+
+    def combined(self, b: Any, old: Any, new: Any) -> Any:
+        """An element with an update."""
+        assert self.element_op is not None
+        return self.element_op.scalar(b, old, new)
 
     def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (operand, indices, updates), (dim, indices_dim, updates_dim) = args, dims
@@ -391,6 +396,9 @@ class ScatterAdd(ScatterSum):
 
     name: ClassVar[str] = "scatter-add"
     element_op: ClassVar[Elementwise | None] = add
+
+    def combined(self, b: Any, old: Any, new: Any) -> Any:
+        return b.sum(old, new)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         operand, indices, updates = args

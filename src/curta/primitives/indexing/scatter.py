@@ -118,6 +118,9 @@ class ScatterSub(ScatterSum):
     name: ClassVar[str] = "scatter-sub"
     element_op: ClassVar[Elementwise | None] = sub
 
+    def combined(self, b: Any, old: Any, new: Any) -> Any:
+        return b.sum(old, b.neg(new))
+
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         operand, indices, updates = args
         to_updates = None
@@ -133,6 +136,9 @@ class ScatterMul(Scattering):
     name: ClassVar[str] = "scatter-mul"
     makes_nan: ClassVar[bool] = True
     element_op: ClassVar[Elementwise | None] = mul
+
+    def combined(self, b: Any, old: Any, new: Any) -> Any:
+        return b.product(old, new)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         operand, indices, updates = primals
