@@ -80,10 +80,15 @@ class Name(NamedTuple):
 
 
 def own_docstring(value: Any) -> str:
-    """Return the docstring of an object, empty if it has only the one of its type."""
-    text = inspect.getdoc(value) or ""
-    inherited = not inspect.isclass(value) and text == inspect.getdoc(type(value))
-    return "" if inherited else text
+    """Return the docstring of an object, or the docstring of its class in Curta.
+
+    Docstrings of other classes, and those that dataclasses generate, are left out.
+    """
+    text, kind = inspect.getdoc(value) or "", type(value)
+    if inspect.isclass(value) or text != inspect.getdoc(kind):
+        return text
+    is_ours = kind.__module__.startswith("curta")
+    return text if is_ours and not text.startswith(f"{kind.__name__}(") else ""
 
 
 def clean(text: str) -> str:

@@ -17,6 +17,10 @@ def signature(name: str, value: Any) -> str | None:
         found = inspect.signature(value)
     except (ValueError, TypeError):
         return None
+    if any(
+        p.name[:1] == "_" and p.default is p.empty for p in found.parameters.values()
+    ):
+        return None  # made by the library, not by users
     parts = parameters(found)
     line = f"{name}({', '.join(parts)})"
     if len(line) <= WIDTH:

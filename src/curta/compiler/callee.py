@@ -2,7 +2,7 @@
 
 A native function is `i64 f(ptr table)`. The table holds the addresses of its results
 and its arguments, then its own constant words. It returns DONE, or STOPPED if the call
-was cancelled or Python that it called has failed.
+was canceled or a call of Python failed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DONE, STOPPED = 0, 1
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Callee:
-    """What a caller needs to know of a native function. It holds no address.
+    """The interface of a native function for its callers. It holds no address.
 
     Fields:
         signature: dtype and shape of each result, then of each argument.

@@ -3,8 +3,8 @@
     name = program_name(closed, target, (optimise, in_place))  # None: not to be kept
 
 That is the jaxpr with its literals and consts, the settings, the versions and the
-source of Curta. What this module does not know for certain how to write down (a
-function among the parameters of an op, say) makes a program that has no name.
+source of Curta. A program has no name if a part of it has no complete textual form,
+such as a function among the parameters of an op.
 
 A jaxpr is named by the values that it computes: each variable is called by the hash of
 its eqn, in which the operands are called by theirs. So the order of independent eqns,
@@ -54,12 +54,12 @@ Collectives = dict[str, tuple[Op, list[SourceInfo]]]
 
 @dataclass(frozen=True)
 class ProgramName:
-    """What a program is kept under, and what need not, or cannot, be kept with it.
+    """The key of a program in the cache, and the values that are not stored with it.
 
-    Consts are there by their digests. Ops that run in Python are there by their
-    `id`, with the texts that stand for them in the name. `title` is what the log calls
-    the program, `target` the machine it is for. `collectives` are those between hosts,
-    each op by its text with the lines that it is from.
+    Consts are there by their digests. Ops that run in Python are there by their `id`,
+    with the strings that represent them in the name. `title` is what the log calls the
+    program, `target` the machine it is for. `collectives` are those between hosts, each
+    op by its text with the lines that it is from.
     """
 
     text: str
@@ -79,7 +79,7 @@ def program_name(
 ) -> ProgramName | None:
     """The name under which what is compiled of a jaxpr may be kept, if it may.
 
-    `options` are what the compiler is told besides: plain values.
+    `options` are further options of the compiler: plain values.
     """
     title = closed.jaxpr.debug_info.function()
     stamp = None if _is_watched() else _source_stamp()

@@ -2,7 +2,7 @@
 
 How many bytes a program takes follows from its plan: kernels, what they share, and the
 arena. That is made for the program as it is; if it takes too many, for programs that
-compute values again (rewrite/rematerialisation.py), with smaller and smaller budgets,
+compute values again (`rewrite/rematerialisation.py`), with smaller and smaller budgets,
 since these go by an estimate.
 """
 

@@ -32,7 +32,7 @@ def chosen_orders(
 ) -> tuple[list[Order], list[Order]]:
     """How arguments and results are stored: as is said, else in row-major order.
 
-    What is left to the compiler is so for arguments; results are as computed.
+    Only layouts of arguments are chosen; results are stored as computed.
     """
     ins = _said(in_layouts, [row_major(a) for a in closed.in_avals])
     outs = [row_major(a) for a in closed.out_avals]

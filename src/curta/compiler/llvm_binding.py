@@ -107,7 +107,7 @@ def available() -> bool:
 
 
 def trouble() -> str:
-    """What is wrong where `available` says no."""
+    """The reason if `available` returns False."""
     if _location() is None:
         return "llvmlite is not installed"
     return f"llvmlite {version()} is too old"

@@ -1,7 +1,7 @@
 """Loading of collectives: the symbols of MPI's calls become addresses and handles.
 
 Nothing before the loader asks MPI for anything. Communicators are made here, by all
-hosts in the order of the collectives, which is that of the program.
+hosts in the order of the collectives in the program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the compiler makes of a program: kernels, what is fused, how long each takes.
+"""Report on a compiled program: its kernels, fusion, and times.
 
 Kernels are timed as the program runs: it is compiled once more, with the clock read
 between them.

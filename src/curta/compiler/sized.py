@@ -1,9 +1,10 @@
 """Numbers of a program that depend on its sizes: a table that code reads them from.
 
-A program for many sizes (core/symbolic/sizes.py) is one machine code. What it needs to
-know of the sizes of a call, it reads from a table: extents and strides, which are
-polynomials, and what Python works out for given sizes, as the offsets of temporaries in
-the arena and the plans of products. `table` makes the table for some sizes.
+A program for many sizes (core/symbolic/sizes.py) is one machine code. It reads numbers
+that depend on the sizes of a call from a table: extents and strides, which are
+polynomials, and numbers that Python computes for given sizes, such as the offsets of
+temporaries in the arena and the plans of products. `table` makes the table for some
+sizes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def depends_on_sizes(x: Any) -> bool:
 
 
 def total(numbers: Sequence[Any]) -> Any:
-    """The sum of numbers of which some may depend on sizes."""
+    """The sum of numbers that may depend on sizes."""
     if any(isinstance(x, SymbolicDim) for x in numbers):
         return Computed(lambda sizes: sum(number(x, sizes) for x in numbers))
     return sum(numbers)
@@ -113,7 +114,7 @@ class Slots:
 
 
 class PerSizes:
-    """What a function gives for some sizes, worked out once."""
+    """The result of a function for given sizes, computed once."""
 
     def __init__(self, function: Callable[[Sizes], Any]) -> None:
         self.function = function

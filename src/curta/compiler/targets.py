@@ -1,9 +1,9 @@
 """The machine that code is made for, as data.
 
-A `Target` is made in one place, from the processor at hand or from a level of the
-psABI that `CURTA_CPU` names, and handed down: no pass and no lowering asks the process
-which machine it runs on. What the stages need to know of it is read from the operating
-system, so that finding a kernel in the cache needs no LLVM.
+A `Target` is made in one place, from the processor at hand or from a level of the psABI
+that `CURTA_CPU` names, and handed down: no pass and no lowering asks the process which
+machine it runs on. Its properties are read from the operating system, so finding a
+kernel in the cache needs no LLVM.
 """
 
 from __future__ import annotations

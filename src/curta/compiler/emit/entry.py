@@ -5,9 +5,10 @@ arguments and constants; of `parallel_for` (or null: no threads), of the arena a
 the cancellation token; then of the programs that it calls (with their constants) and of
 the code of the library. It runs all of them in order, and returns DONE.
 
-Native code asks nobody for memory: who calls an entry provides its arena, in which the
-programs that it calls have theirs. So only Python can fail. Then every entry returns
-STOPPED at once, as it does where long loops have seen that the call was cancelled.
+Native code does not allocate: the caller of an entry provides its arena, which includes
+the arenas of the programs that it calls. Only calls of Python can fail. Every entry
+then returns STOPPED at once, as it does if a long loop finds that the call was
+canceled.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Level 1 takes it two to five times as long as level 0. It is worth that where an
 iteration of an inner loop is short: at level 0 what a loop carries goes through memory,
-so folds along rows take two or three times as long, and light maps up to half as long
-again. The body of an iteration is as good at level 0, if it has no branches: a map that
-computes much for an element gains a few percent at most.
+so reductions along rows take two or three times as long, and light maps up to half as
+long again. The body of an iteration is as good at level 0, if it has no branches: a map
+that computes much for an element gains a few percent at most.
 """
 
 from __future__ import annotations

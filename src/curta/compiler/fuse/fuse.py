@@ -5,8 +5,8 @@ needs nothing that another index computes. The plan goes through the items in or
 puts each into a group that is there already, if
 
 * nothing the item reads is computed after that group, nor is there a barrier between,
-* what it reads from the group itself lies at the same outer indices (`aligned`), so
-  that the group's outer loops can go around both, and
+* values read from the group itself are at the same outer indices (`aligned`), so that
+  the group's outer loops can go around both, and
 * that leaves enough iterations of those loops for all threads, or little work.
 
 In a kernel that walks rows, a function of each row is computed one number at a time. It

@@ -27,8 +27,8 @@ class FusionGroup:
     """Items that share a kernel: the nests of all have the first `shared` dims.
 
     `one_body` says that they even share the whole nest, so that threads can split it
-    where it suits, not only between iterations of the shared loops. An item that is no
-    loop is a group of its own.
+    where it suits, not only between iterations of the shared loops. An item that is not
+    a loop is a group of its own.
     """
 
     only_rows: bool
@@ -50,7 +50,7 @@ class FusionGroup:
         self.add(item, len(item.outer) if isinstance(item, LoopItem) else 0)
 
     def add(self, item: Item, shared: int) -> None:
-        """Add an item to the group, of which all share the first `shared` dims."""
+        """Add an item to the group; all members share the first `shared` dims."""
         self.items.append(item)
         self.shared = shared
         if not isinstance(item, LoopItem):

@@ -1,6 +1,6 @@
-"""Which results may replace an argument that the program was told to overwrite.
+"""Find the results that may reuse the buffer of a donated argument.
 
-So may those of a kernel replace a temporary, for which nothing is told.
+Results of a kernel may reuse the buffer of a temporary as well.
 
 A result that is stored element by element may, if whatever else reads the argument runs
 before: in an earlier kernel, in an earlier nest of the same iteration of the loops
@@ -49,7 +49,8 @@ def replaceable_temporaries(
 ) -> Replaceable:
     """Which values that nothing reads after a kernel its results may replace.
 
-    Who plans the arena asks whether both lie there, and which one gets the memory.
+    The planner of the arena decides whether both are there, and which one gets the
+    memory.
     """
     uses = _Uses(plan, roots)
     last = {b: at[-1][0] for b, at in uses.readers.items()}

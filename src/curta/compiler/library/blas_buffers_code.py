@@ -1,7 +1,7 @@
 """The semaphore for calls of OpenBLAS and its buffers, written with the IR builder.
 
-Who calls a routine enters before and leaves after; no more calls run at a time than
-there are buffers. All takes place in native code, where no signal comes in between.
+A caller of a routine enters before and leaves after the call; at most as many calls run
+as there are buffers. Both steps are native code, which signals do not interrupt.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def leave(b: Builder) -> None:
 
 @function(PTR, I64, I32, I32, I32, I64, result=PTR)
 def map_buffer(b: Builder, at: Value, size: Value, *others: Value) -> Value:
-    """What OpenBLAS calls instead of `mmap`: a buffer, or what the system gives."""
+    """The replacement of `mmap` in OpenBLAS: a buffer, or memory of the system."""
     limit = b.load(I64, _field(b, BYTES))
     with b.when(b.compare("le", size, limit, unsigned=True)):
         text = f"atomicrmw add ptr {_field(b, GIVEN)}, i64 1 seq_cst"

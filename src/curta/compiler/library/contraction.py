@@ -64,7 +64,7 @@ def panel_width(kind: str, columns: int, vector_bytes: int) -> int:
 
 
 def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """The axes, outermost first, with neighbours that can be walked as one joined."""
+    """The axes, outermost first, with mergeable neighbors joined."""
     result: list[Axis] = []
     for axis in axes:
         if axis.extent == 1:

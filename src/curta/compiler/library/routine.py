@@ -1,4 +1,4 @@
-"""What a routine of the library is: code of its own for a shape, called by address."""
+"""Routines of the library: code for one shape, called by address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ways to sort rows have in common, and the one for short rows."""
+"""The base of the row sorts, and the sort of short rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Numbers as unsigned integers of the same order: the keys of sorts and selections.
 
-A kind is a letter and a width: `u32`, `i8`, `f16`, `b16` (bfloat16), `f64`, ... What is
-equal to a sort has one key: 0 and -0, and all NaNs, which come last.
+A kind is a letter and a width: `u32`, `i8`, `f16`, `b16` (bfloat16), `f64`, ...
+Elements that compare equal have one key: 0 and -0, and all NaNs, which come last.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class VectorSort(SortCode):
 
     @property
     def word(self) -> Type:
-        """What is sorted: a key, or a key above its index."""
+        """The sorted element: a key, or a key above its index."""
         return I64 if self.sort.gives_order else self.types[0]
 
     def row(

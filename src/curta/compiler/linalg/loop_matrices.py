@@ -38,15 +38,15 @@ class LoopMatrix(Matrix):
 
     @abstractmethod
     def now(self) -> Callable[[Index, Index], Scalar]:
-        """What gives elements as they are now, by row and column."""
+        """Return a reader of the current elements, by row and column."""
 
     @abstractmethod
     def stores(self, *values: Value) -> list[Store]:
-        """What sets elements, if they are in memory; others are set."""
+        """Return a writer of elements in memory; other elements are set."""
 
     @abstractmethod
     def read(self, rows: Buffer) -> None:
-        """Take the matrices that lie in memory one after the other."""
+        """Take matrices that are contiguous in memory."""
 
     @abstractmethod
     def write(self, rows: Buffer) -> None:
@@ -280,7 +280,7 @@ class RegisterMatrix(LoopMatrix):
                 self.stores((element(*place), i, j))
 
     def given(self) -> Callable[[Index, Index], Scalar]:
-        """What gives the elements of the array as they are now."""
+        """Return a reader of the current elements of the array."""
         now, back = self.now(), self.view.transposed
 
         def at(*place: Index) -> Scalar:

@@ -1,6 +1,6 @@
 """The nests of a kernel whose lanes are the last outer dim: sums of columns, say.
 
-Their folds have an accumulator for each column, in rows of memory.
+Their reductions have an accumulator for each column, in rows of memory.
 """
 
 from __future__ import annotations

@@ -78,10 +78,10 @@ class ControlFlow(VectorInstructions, ABC):
         """Run the `with` body for index = start, start + step, ... while below stop.
 
         Bounds are i64 values or ints. `loop.carried` are the values from the iteration
-        before; the body says what follows by `loop.next(...)`; after it,
-        `loop.results` are the last ones (the given ones when there was no iteration).
-        A loop known to run once is no loop at all, and one known never to run is
-        dropped. `runs` says that it runs at least once.
+        before; the body says what follows by `loop.next(...)`; after it, `loop.results`
+        are the last ones (the given ones when there was no iteration). A loop known to
+        run once is not emitted as a loop, and one known never to run is dropped. `runs`
+        says that it runs at least once.
         """
         first, last = self.operand(start, I64), self.operand(stop, I64)
         begin, end = known(first), known(last)
@@ -189,7 +189,7 @@ class ControlFlow(VectorInstructions, ABC):
         then: Callable[[], Value],
         otherwise: Callable[[], Value],
     ) -> Value:
-        """What one of two bodies gives, of which only that one runs."""
+        """The values of one of two bodies; only that one runs."""
         return self.if_(condition, lambda: [then()], lambda: [otherwise()])[0]
 
     @contextmanager
@@ -239,8 +239,8 @@ class ControlFlow(VectorInstructions, ABC):
     ) -> Values:
         """`while_loop`, which after every so many iterations asks whether to go on.
 
-        Two loops, one in the other, of which the inner one is left by one branch where
-        the condition fails: nothing of the asking is on the way of a short loop.
+        Two nested loops. The inner one is left by one branch when the condition fails,
+        so polling does not slow down a short loop.
         """
         block, test, iteration, ask, done = (self._label() for _ in range(5))
         before = self._block

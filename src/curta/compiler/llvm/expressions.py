@@ -2,8 +2,8 @@
 
 `Evaluator` gives the value of an expression at the current loop indices. One loop
 variable, `lane`, may stand for as many consecutive indices as a vector has lanes;
-whatever does not depend on it stays a scalar. Values are remembered until the loop in
-which they were computed ends, so that each is computed once, as far out as possible.
+whatever does not depend on it stays a scalar. Values are cached until the loop in which
+they were computed ends, so each is computed once, as far out as possible.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Evaluator(IndexValues):
         self._origin[buffer] = origin
 
     def in_memory(self, buffer: Buffer) -> bool:
-        """Whether a buffer lies in memory, not in registers."""
+        """Whether a buffer is in memory, not in registers."""
         return buffer in self._pointers
 
     def pointer(self, buffer: Buffer) -> Value:
@@ -182,19 +182,19 @@ class Evaluator(IndexValues):
         return self.b.eq(self.b.and_(address, CACHE_LINE - 1), 0)
 
     def address(self, buffer: Buffer, offset: Affine) -> Value:
-        """Where an element (the first lane's) lies in memory."""
+        """The address of an element (of the first lane)."""
         type_ = Type(memory_kind(buffer.dtype))
         return self._address(buffer, self._within(buffer, offset), type_)
 
     def load_lines(self, load: Load, apart: int) -> list[Value]:
-        """As many vectors of neighbours as they have lanes, `apart` elements apart."""
+        """As many vectors of neighbors as they have lanes, `apart` elements apart."""
         type_ = Type(memory_kind(load.dtype))
         first = self.address(load.buffer, load.offset)
         addresses = [self.b.offset(first, i * apart, type_) for i in range(self.lanes)]
         return [self.b.load(type_.with_lanes(self.lanes), p) for p in addresses]
 
     def as_value(self, load: Load, loaded: Value) -> Value:
-        """What was loaded, as a value: a bool is a byte in memory."""
+        """The loaded value: a bool is a byte in memory."""
         return self.b.ne(loaded, 0) if load.dtype.kind == "b" else loaded
 
     def _load(self, expr: Load) -> Value:
@@ -314,7 +314,7 @@ class Evaluator(IndexValues):
     def store_columns(
         self, buffer: Buffer, offset: Affine, parts: Sequence[Value], dtype: Any
     ) -> bool:
-        """Store neighbours for each lane, if they fill what lies between lanes."""
+        """Store neighbors for each lane, if they fill the space between lanes."""
         offset = self._within(buffer, offset)
         if self.lanes == 1 or self.mask is not None:
             return False

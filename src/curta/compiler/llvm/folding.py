@@ -37,7 +37,7 @@ def known(x: Value) -> int | None:
 
 
 def folded(opcode: str, x: Value, y: Value) -> Value | int | None:
-    """What an instruction gives if that is known: one of its operands or a number."""
+    """The known result of an instruction: one of its operands or a number."""
     a, b = known(x), known(y)
     if a is not None and b is not None:
         fold = _OF_CONSTANTS.get(opcode)

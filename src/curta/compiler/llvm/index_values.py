@@ -19,7 +19,7 @@ class IndexValues(Scopes, ABC):
 
     @abstractmethod
     def value(self, expr: Expr) -> Value:
-        """The value of an expression, of which an index may be read."""
+        """The value of an expression that an index may read."""
 
     def index(self, index: Affine) -> Value:
         """An index as an i64, or as lanes of i64 or i32."""

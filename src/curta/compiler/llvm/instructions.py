@@ -123,7 +123,7 @@ class Instructions(ABC):
         return Value("null", PTR, self)
 
     def is_null(self, x: Value) -> Value:
-        """Whether an address is that of nothing."""
+        """Whether an address is null."""
         return self.eq(x, self.null)
 
     def operand(self, x: Operand, type_: Type) -> Value:

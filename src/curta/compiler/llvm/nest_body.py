@@ -73,7 +73,7 @@ class Stage:
 
 
 class NestBody:
-    """What the loops of a nest have in them, whichever way they go."""
+    """The body of the loops of a nest, for every schedule."""
 
     def __init__(self, b: Builder, values: Evaluator) -> None:
         self.b = b

@@ -15,14 +15,14 @@ from curta.compiler.support import cancellation_code
 
 
 def is_cancelled(b: Builder, token: Value) -> Value:
-    """Whether the call was cancelled, as far as was seen."""
+    """Whether the call was seen to be canceled."""
     text = f"load atomic i64, ptr {token} monotonic, align 8"
     return b.ne(b.instruction(text, I64), 0)
 
 
 @function(PTR, result=I1)
 def poll(b: Builder, token: Value) -> Value:
-    """Look whether the call was cancelled."""
+    """Poll whether the call was canceled."""
     code = b.load(PTR, b.offset(token, cancellation_code.POLL, I8))
     cancelled = is_cancelled(b, token)
     b.return_when(cancelled | b.is_null(code), cancelled)
@@ -37,7 +37,7 @@ def polled_while(
     token: Value,
     iterations: int,
 ) -> Values:
-    """`b.while_loop`, which also ends where the call was cancelled."""
+    """`b.while_loop`, which also ends if the call was canceled."""
     return b.while_in_blocks(
         first, condition, body, iterations, lambda: ~poll(b, token)
     )
@@ -51,7 +51,7 @@ def polled_loop(
     token: Value,
     iterations: int,
 ) -> Values:
-    """What `length` iterations make of values, unless the call was cancelled."""
+    """The values after `length` iterations, unless the call was canceled."""
 
     def block(state: Values) -> Values:
         end = b.min(state[0] + iterations, length)

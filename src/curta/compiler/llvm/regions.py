@@ -2,8 +2,8 @@
 
 `void name(ptr arguments, i64 chunk)`, as kernels are; what follows the addresses of the
 arrays in `arguments` are those of the programs that it calls, with their constants, and
-of the cancellation token. One that calls programs in order is part of the entry. What
-registers hold is in register_values.py.
+of the cancellation token. One that calls programs in order is part of the entry. Values
+in registers are in register_values.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A value of few numbers is so many scalars, any other a vector. Whatever moves its
 elements (a slice, a transpose, a concatenation) is a shuffle, because every index is
-known: what is read by an index from data lies in memory.
+known: values read by an index from data are in memory.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RegisterValues(Evaluator):
             self._laned.add(buffer)
 
     def forward(self, buffer: Buffer, offset: Affine, value: Value) -> None:
-        """What a load gives: of a value in registers, for good.
+        """The result of a load: of a value in registers, for good.
 
         A vector is the whole of a value, or its real and then its imaginary parts.
         """

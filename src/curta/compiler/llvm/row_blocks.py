@@ -1,4 +1,4 @@
-"""A block of rows whose folds end together (schedule/row_blocks.py)."""
+"""A block of rows whose reductions end together (schedule/row_blocks.py)."""
 
 from __future__ import annotations
 

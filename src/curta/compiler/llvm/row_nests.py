@@ -1,6 +1,7 @@
 """The nests of a kernel whose lanes are the last inner dim of each.
 
-Folds have an accumulator in registers, whose lanes are combined where the row ends.
+Reductions have an accumulator in registers, whose lanes are combined at the end of the
+row.
 """
 
 from __future__ import annotations

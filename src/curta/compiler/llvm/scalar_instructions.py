@@ -1,4 +1,4 @@
-"""What each instruction of the loop IR becomes in LLVM IR, whatever the lanes."""
+"""The LLVM IR of each instruction of the loop IR, for any number of lanes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Scopes of values computed so far, and the loop variables expressions depend on.
 
 One loop variable, `lane`, may stand for as many consecutive indices as a vector has
-lanes. Values are remembered until the loop in which they were computed ends.
+lanes. Values are cached until the loop in which they were computed ends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Scopes:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is computed inside is forgotten afterwards."""
+        """Values computed inside are dropped afterwards."""
         self._frames.append([])
         yield
         for key in self._frames.pop():
@@ -59,7 +59,7 @@ class Scopes:
         self._remember(expr, value)
 
     def forward(self, buffer: Buffer, offset: Affine, value: Value) -> None:
-        """What a load of this element gives until the scope ends."""
+        """The result of loads of this element until the scope ends."""
         self._remember((buffer, offset), value)
 
     @contextmanager

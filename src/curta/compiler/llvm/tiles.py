@@ -18,7 +18,7 @@ from curta.compiler.loops.nodes import Load, LoopNest
 
 
 def transposable(nest: LoopNest, row: LoopVar, lane: LoopVar) -> list[Load]:
-    """The loads whose neighbours lie along `row`: those that a tile is for."""
+    """The loads with contiguous elements along `row`, which need a tile."""
     return [
         e
         for e in nest.body

@@ -13,7 +13,7 @@ from curta.compiler.targets import CACHE_LINE
 
 
 class VectorInstructions(Instructions, ABC):
-    """What needs lanes or memory."""
+    """Instructions that need lanes or memory."""
 
     @property
     @abstractmethod

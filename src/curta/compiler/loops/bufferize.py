@@ -138,7 +138,7 @@ class Arena:
 
     @property
     def needed(self) -> Any:
-        """The bytes that the caller provides: 0 if it lies on the stack."""
+        """The bytes that the caller provides: 0 if the buffer is on the stack."""
         return 0 if self.on_stack else self.size
 
 

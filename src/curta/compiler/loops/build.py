@@ -60,7 +60,7 @@ _ROUNDING = frozenset({"floor", "ceil", "trunc", "round_even", "sqrt"})
 
 
 class CannotLower(Exception):
-    """What the compiler has no code for; something more general takes it."""
+    """Raised if the compiler has no code for a case; a more general path handles it."""
 
 
 class CannotUseRegisters(CannotLower):
@@ -132,7 +132,7 @@ class ScalarBuilder:
     ) -> Scalar:
         """`inside()` where the condition holds, `outside` elsewhere; None always does.
 
-        What `inside` loads touches memory only where the condition holds.
+        Loads in `inside` access memory only if the condition holds.
         """
         if condition is None or isinstance(condition, Const):
             return inside() if condition is None or condition.value else outside
@@ -159,7 +159,7 @@ class ScalarBuilder:
     def reshape_index(
         self, index: Sequence[Any], shape: tuple[int, ...], to: tuple[int, ...]
     ) -> tuple[Affine, ...]:
-        """Where the element at `index` of an array of `shape` lies in shape `to`."""
+        """The index in shape `to` of the element at `index` of an array of `shape`."""
         return unravel(row_major(index, shape), to)
 
     def index_value(self, index: Any, dtype: Any = INT64) -> Scalar:

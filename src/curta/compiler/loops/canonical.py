@@ -30,7 +30,7 @@ from curta.compiler.loops.schedule import Schedule
 
 
 def outline(kernel: Kernel, plan: Schedule) -> Hashable:
-    """What is equal where canonical forms are, and found at once."""
+    """A key that is equal for equal canonical forms, with a cached hash."""
     nests = tuple((n.dims, len(n.body), len(n.folds)) for n in kernel.nests)
     return kernel.dims, nests, plan
 

@@ -1,4 +1,4 @@
-"""What kernels and regions must obey; checked where `CURTA_CHECK` is set."""
+"""Invariants of kernels and regions; checked if `CURTA_CHECK` is set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHANGES_DTYPE = frozenset({"convert", "bitcast", "to_int", "select"})
 
 
 class InvalidKernel(AssertionError):
-    """A pass made a kernel or region that makes no sense: an error of the compiler."""
+    """A pass made an invalid kernel or region: an error of the compiler."""
 
 
 def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:

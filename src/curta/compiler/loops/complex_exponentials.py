@@ -1,8 +1,9 @@
 """The exponential of complex scalar expressions, and the functions made of it.
 
-Special values are those of C99, annex G: a zero stays one beside an infinity or a NaN,
-and a part that is infinite for every angle is so for an infinite one. No intermediate
-result overflows where the result does not, and no two terms of one sign cancel.
+Special values are those of C99, annex G: a zero stays zero next to an infinity or a
+NaN, and a part that is infinite for every angle is so for an infinite one. No
+intermediate result overflows where the result does not, and no two terms of one sign
+cancel.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _SLOW = frozenset(["div", "sdiv", "udiv", "srem", "urem", "sqrt"])
 
 
 def weight(expr: Expr) -> int:
-    """What computing an expression costs, its operands apart."""
+    """The cost of an expression without its operands."""
     if isinstance(expr, Load):
         return 1
     if not isinstance(expr, Instr):
@@ -46,20 +46,20 @@ def weight(expr: Expr) -> int:
 
 
 def cost(nest: LoopNest) -> int:
-    """What one index of a nest costs, in simple scalar operations."""
+    """The cost of one index of a nest, in simple scalar operations."""
     return 1 + sum(weight(e) for e in nest.body)
 
 
 def kernel_cost(kernel: Kernel) -> int:
-    """What a kernel costs, in simple scalar operations."""
+    """The cost of a kernel, in simple scalar operations."""
     inner = sum(cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.nests)
     return inner * math.prod(v.extent for v in kernel.dims)
 
 
 def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
-    """What running a block of a region costs, in simple scalar operations.
+    """The cost of a block of a region, in simple scalar operations.
 
-    `iterations` is the trip count assumed for a while loop: nobody knows.
+    `iterations` is the trip count assumed for a while loop.
     """
     total = 0
     for statement in block:

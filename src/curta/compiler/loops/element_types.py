@@ -24,7 +24,7 @@ def is_native(dtype: Any) -> bool:
 
 
 def computed_dtype(dtype: Any) -> Any:
-    """What instructions compute a dtype in; what is only moved about stays as it is."""
+    """The type in which instructions compute a dtype; moves do not change types."""
     return working_dtype(dtype) if is_native(dtype) else dtype
 
 

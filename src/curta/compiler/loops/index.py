@@ -6,8 +6,8 @@ form shows at once what a schedule asks for: the stride of a load along a loop, 
 whether two loads touch the same element. Every atom knows its bounds, so that the
 `//` and `%` which reshapes write vanish wherever they can.
 
-Any integer may stand beside an index: `i + 3`, `2 * i`, `i // 4`, `i + x` where x is
-an integer scalar expression. Division rounds down and divides by positive integers.
+Any integer may be combined with an index: `i + 3`, `2 * i`, `i // 4`, `i + x` where x
+is an integer scalar expression. Division rounds down and divides by positive integers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Bounds = tuple[int, int]
 
 
 class IndexAtom:
-    """What an affine sum is made of; hashable, with `bounds`."""
+    """A term of an affine sum; hashable, with `bounds`."""
 
     __slots__ = ()
 

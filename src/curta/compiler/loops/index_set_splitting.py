@@ -1,10 +1,10 @@
 """Where the expression of a value changes: the seams of concatenations and pads.
 
-What is rolled, shifted or padded is not copied where only maps read it. The map is cut
-at the seams instead: in each region every index is known to lie in one part, so that
-what is left of a stencil in the middle of an array are loads side by side. Which
-elements of operands an eqn's are made of is said by the factors of its op. What is read
-at `(i - 1) % n` is cut where the condition changes under which each of two sums is.
+Rolled, shifted or padded arrays are not copied if only maps read them. Instead, the map
+is split at the seams: in each region every index is in one part, so a stencil inside
+the array has contiguous loads. The factors of an op give the operand elements of each
+result element. A read at `(i - 1) % n` is split where the condition between its two
+sums changes.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def regions(cuts: Cuts, shape: Dims) -> list[Region]:
 
 
 def intervals(cuts: set[int], size: int) -> list[tuple[int, int]]:
-    """The parts of a dim: all, or the longest one and what lies on its sides."""
+    """The parts of a dim: all, or the longest one and the parts on its sides."""
     ends = [0, *sorted(cuts), size]
     parts = list(itertools.pairwise(ends))
     if len(parts) > 3:

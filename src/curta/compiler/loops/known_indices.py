@@ -1,8 +1,8 @@
 """Integers that are affine sums of loop variables: iotas, and arithmetic on them.
 
-What a program computes from `arange` is such a sum as long as it fits in its dtype.
-Then it is kept as one, so that an element read at it has a stride, and comparisons that
-the bounds decide vanish (the wrap-around of negative indices, clamps, guards).
+Integers computed from `arange` are such sums if they fit their dtype. They are kept as
+sums, so that a load at them has a stride, and comparisons that bounds decide are
+removed (the wrap-around of negative indices, clamps, guards).
 
 Functions take the `ScalarBuilder` first, as those of complexes.py do.
 """
@@ -177,7 +177,7 @@ def _direction(comparison: Instr) -> str:
 
 
 def chosen(b: Any, offset: Affine, load: Callable[[Affine], Scalar]) -> Scalar:
-    """What is loaded where an offset is one of two sums; None if it is no such one."""
+    """The loads at an offset that is one of two sums; None if it is not."""
     for atom, k in offset.terms.items():
         select = atom.value if isinstance(atom, DataIndex) else None
         if not is_select(select):

@@ -1,8 +1,8 @@
 """From eqns to scalar expressions: the elements of virtual values.
 
-`Elements` knows which variables of a jaxpr lie in buffers. The element of one of those
-is a load; that of any other variable is what its op's `lower` rule writes, from the
-elements of its operands.
+`Elements` records which variables of a jaxpr are in buffers. An element of such a
+variable is a load. An element of another variable is the expression that its op's
+`lower` rule writes, from the elements of its operands.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from curta.errors import MissingRule
 
 @dataclass(frozen=True)
 class Operand:
-    """What a `lower` rule sees of an operand: its aval, and its elements."""
+    """An operand as a `lower` rule sees it: its aval, and its elements."""
 
     aval: ShapedArray
     _atom: Atom
@@ -66,7 +66,7 @@ class Elements:
         self._memo: dict[Any, Any] = {}
 
     def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
-        """The element of a variable or literal: a load if it lies in a buffer."""
+        """The element of a variable or literal: a load if it is in a buffer."""
         if isinstance(atom, Literal):
             value = as_numpy(atom.val, atom.aval)
             return self.builder.const(

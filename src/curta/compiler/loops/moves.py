@@ -1,8 +1,8 @@
 """Elements that are only moved, as unsigned integers of their width.
 
-What moves needs no dtype: a bool is then a byte and not a bit of a mask, half floats go
-by vectors, and a complex number, whose parts are stored one after the other, is one
-element of 64 bits. So moves of all dtypes of one width are the same code.
+Moves do not depend on the dtype: a bool is a byte and not a bit of a mask, half floats
+are moved in vectors, and a complex number, whose parts are adjacent, is one element of
+64 bits. Moves of all dtypes of one width therefore share code.
 """
 
 from __future__ import annotations

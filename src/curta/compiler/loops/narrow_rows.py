@@ -7,8 +7,8 @@ each column, another kernel makes one (rfactor, as in split.py). What an element
 computed from must be elements at the same offset, or be the same for all rows: that is
 repeated, before, as often as there are rows in one.
 
-What is the same for all rows and costly, a square root say, is computed once in wide
-arrays, too.
+Costly values that are the same for all rows, such as a square root, are computed once
+in wide arrays, too.
 
 Rows of a few elements that are neither (with a number for each row, of a transposed
 array, in an order read from data, with a fold of each) are written out: vectors go
@@ -60,7 +60,7 @@ from curta.core.dim import is_symbolic_dim
 def widen_rows(
     kernel: Kernel, builder: ScalarBuilder, vector_bytes: int
 ) -> list[Kernel]:
-    """The kernel itself, or kernels of which the narrow rows are wider."""
+    """The kernel itself, or kernels with wider rows."""
     order = sum_order(vector_bytes)
     parts = [Kernel(kernel.dims, (s,)) for s in kernel.nests]
     if len(parts) > 1 and not all(map(_stands_alone, kernel.nests)):
@@ -143,13 +143,13 @@ class Rows:
 
     @cached_property
     def shared(self) -> set[Expr]:
-        """What varies with the columns, and is the same for all rows."""
+        """The values that vary with the columns, and are the same for all rows."""
         reads, along = dependences(self.nest.body), {*self.along}
         return {e for e, dims in reads.items() if self.column in dims - along == dims}
 
     @property
     def repeated(self) -> list[Expr]:
-        """What is shared, and read by what is not."""
+        """The shared values that other values read."""
         nest, shared = self.nest, self.shared
         used = [x for e in nest.body if e not in shared for x in operands(e)]
         used += [x for f in nest.folds for x in f.inputs]
@@ -181,7 +181,7 @@ class Rows:
         return long and _are_kept(shared) and any(weight(e) > 1 for e in shared)
 
     def kernels(self, builder: ScalarBuilder) -> list[Kernel]:
-        """What is repeated, then wider rows, then the rows that are left."""
+        """The repeated values, then wider rows, then the remaining rows."""
         if self.is_narrow and in_blocks(self.nest):
             return self._sums(builder)
         rows = config.tuning.narrow_row if self.is_narrow else 1

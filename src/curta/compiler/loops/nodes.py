@@ -2,8 +2,8 @@
 
 A kernel has parallel `dims` around a list of `LoopNest`s: inner dims with one body that
 stores elements and folds reductions. The nests of a kernel run one after the other for
-each index of the outer dims, which is how softmax reads its input once. What is
-computed is said here. The order and the width of loops are in the `Schedule`
+each index of the outer dims, which is how softmax reads its input once. The nodes
+describe the computation. The order and the width of loops are in the `Schedule`
 (schedule.py); bufferize.py decides where a buffer is stored.
 
 A region is structured code, whose statements are nests, copies, calls of programs,
@@ -401,7 +401,7 @@ Block = tuple[Statement, ...]
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A kernel with loops and branches, whose own values lie in registers.
+    """A kernel with loops and branches, whose own values are in registers.
 
     A nest with a dim in it stores vectors, whose lanes are its indices. With a `lane`
     the region runs for every block of the indices of that, which are the lanes of all

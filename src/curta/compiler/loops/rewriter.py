@@ -25,7 +25,7 @@ from curta.compiler.loops.nodes import (
 
 
 def collapse(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
-    """Neighbouring dims that every index treats as one become one."""
+    """Merge neighboring dims that every index treats as one."""
     indices = list(dict.fromkeys(_indices(kernel)))
     merge: dict[LoopVar, tuple[LoopVar, LoopVar] | None] = {}
     dims = _collapsed(kernel.dims, indices, merge)

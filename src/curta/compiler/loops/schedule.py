@@ -1,6 +1,6 @@
 """The schedule of a kernel or a region: how its loops run, as plain data.
 
-`compiler/schedule/` decides it from shapes, costs and the target. What writes code
+`compiler/schedule/` decides it from shapes, costs and the target. The code generator
 (`llvm/`) reads it and decides nothing.
 
 The indices of a kernel's parallel loops are its iterations, and `grain` iterations are

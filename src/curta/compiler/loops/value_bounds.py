@@ -62,7 +62,7 @@ def _bounds_where(value: Expr, given: tuple[Comparison, ...]) -> Bounds:
 
 
 def compared(condition: Expr, holds: bool = True) -> Comparison | None:
-    """What is known of indices where a comparison of two holds, or does not."""
+    """The bounds of indices where a comparison of two holds, or does not."""
     if not isinstance(condition, Instr) or not condition.name.startswith("compare."):
         return None
     p, q = map(known_index, condition.args)

@@ -26,7 +26,7 @@ from curta.core.dim import is_symbolic_dim, typical
 
 
 def prefers_columns(kernel: Kernel) -> bool:
-    """Whether consecutive outer indices, not inner ones, are neighbours in memory."""
+    """Whether consecutive outer indices, not inner ones, are neighbors in memory."""
     if not kernel.dims or not any(s.folds for s in kernel.nests):
         return False
     if any(map(is_running, kernel.nests)):

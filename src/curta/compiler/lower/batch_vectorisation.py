@@ -7,9 +7,9 @@ by element. An example is then a lane of a vector, a value is a vector for each 
 few other elements, and only rows are read from memory and written to it. Blocks are
 shared out among threads.
 
-A while loop goes on as long as that of any example does, and leaves alone those that
-are done (control/while_loop.py); where that is so, it may as well end with those of
-its own block.
+A while loop runs while the loop of any example runs, and does not change finished
+examples (control/while_loop.py). If that holds, each block may end with its own
+examples.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _examples(eqn: Eqn) -> int | None:
 
 
 class LaneElements(RegisterElements):
-    """Elements of values of which a lane has those of one example."""
+    """Elements of values; each lane has the elements of one example."""
 
     _lowering: BatchLowering
 

@@ -15,8 +15,9 @@ from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
 def collective_items(lowering: ItemBuilder, eqn: Eqn) -> None:
     """Add the item of a collective, or of a part of one.
 
-    MPI fills the result of what was begun while others compute. So its memory is that
-    of the start as well, and the done is another item that writes to it.
+    MPI fills the result of a started collective while the program computes. So the
+    start owns the memory of the result as well, and the done is another item that
+    writes to it.
     """
     made, buffers, transport = eqn.outvars, lowering.buffers, lowering.target.transport
     program: Callee | None = None

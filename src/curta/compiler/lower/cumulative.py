@@ -1,6 +1,6 @@
 """Cumulative reductions as work items.
 
-Along the last dim they are running folds. Along another, the last dim is walked by
+Along the last dim they are running reductions. Along another, the last dim is walked by
 vectors, and each row is combined with the row before it, in an ordered loop.
 """
 

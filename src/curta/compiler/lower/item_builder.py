@@ -1,4 +1,4 @@
-"""What the items of a jaxpr are made with: its buffers, elements, maps and folds."""
+"""The builder of the items of a jaxpr: its buffers, elements, maps and reductions."""
 
 from __future__ import annotations
 

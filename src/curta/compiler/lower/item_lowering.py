@@ -1,4 +1,4 @@
-"""A jaxpr to work items: an expression for each materialised value."""
+"""Lower a jaxpr to work items: an expression for each materialized value."""
 
 from __future__ import annotations
 
@@ -209,7 +209,8 @@ class ItemLowering(ItemBuilder):
         self.behind.update((v, behind) for v in later)
 
     def update(self, eqn: Eqn) -> None:
-        """Add the items of an update, in the operand's memory if nobody needs that."""
+        """Add the items of an update, in the operand's memory if it has no other
+        readers."""
         (out,) = eqn.outvars
         operand, result = eqn.invars[0], self._buffer(out, "v")
         there = self.buffer_of(operand) is not None

@@ -1,4 +1,4 @@
-"""Work items: the values of a jaxpr that are materialised, and how each is made.
+"""Work items: the materialized values of a jaxpr, and how each is computed.
 
 An item computes one value into its buffer(s), as a map (an expression for each index),
 as a fold (a reduction over inner dims), by a library, or in Python by the `eval` rule
@@ -58,7 +58,7 @@ class LibraryItem:
 
     @property
     def kind(self) -> str:
-        """What the library does."""
+        """The operation of the library."""
         return "library" if isinstance(self.routine, Routine) else "product of matrices"
 
 
@@ -77,7 +77,7 @@ class RegionItem:
 
     @property
     def kind(self) -> str:
-        """What runs it."""
+        """The function that runs it."""
         if not self.region.programs:
             return "loop or branch in registers" if self.eqn.op.regions else "loops"
         return "loop or branch over programs" if self.eqn.op.regions else "Python"

@@ -34,7 +34,7 @@ _COST = 1 << 12  # estimated operations, as for a host call
 
 @dataclass(frozen=True)
 class StubForm:
-    """What the native functions of MPI's calls differ in.
+    """The parameters of the native functions that call MPI.
 
     Fields:
         arrays: the number of results and operands.
@@ -70,7 +70,8 @@ class MPICallee(Callee):
 def mpi_callee(eqn: Eqn, transport: Transport) -> MPICallee | None:
     """Return the callee of a collective, or of a part; None if Python has to do it.
 
-    What has been begun is ended here only if MPI has it, as `mpi_start` knows.
+    A started collective is completed here only if MPI executes it, as `mpi_start`
+    decides.
     """
     if isinstance(eqn.op, HostPoll):
         return _poll(eqn, eqn.op) if transport.library else None

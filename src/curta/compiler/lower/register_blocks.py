@@ -1,7 +1,7 @@
 """The values and the blocks of one region.
 
-Values lie in registers, in tables of constants, or in memory; statements that compute
-them go to the block from which on their operands are there.
+Values are in registers, in tables of constants, or in memory. A statement goes to the
+outermost block in which its operands are available.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NDArray = np.ndarray[Any, Any]
 class RegisterElements(Elements):
     """Elements of values in registers; those of known ones are constants.
 
-    What is read by an index from data is read in memory.
+    A read at an index from data reads memory.
     """
 
     def __init__(self, lowering: RegisterBlocks) -> None:
@@ -158,7 +158,7 @@ class RegisterBlocks:
         return self.variable(aval, self.buffer(aval), level)
 
     def variable(self, aval: ShapedArray, buffer: Buffer, level: int) -> Var:
-        """A variable for a value that lies in a buffer."""
+        """A variable for a value in a buffer."""
         var = Var(aval)
         self.buffers[var] = buffer
         self._level[var] = level
@@ -184,7 +184,7 @@ class RegisterBlocks:
         return self.buffer(aval, View(array, as_index(iteration) * size))
 
     def stacked(self, aval: ShapedArray) -> Buffer:
-        """An array on the stack, of which a loop writes the rows."""
+        """An array on the stack whose rows a loop writes."""
         self.require(aval)
         return self.buffer(aval, "stack")
 
@@ -212,7 +212,7 @@ class RegisterBlocks:
         )
 
     def in_memory(self, atom: Atom) -> Buffer:
-        """Where a value lies in memory; one in registers is put on the stack now."""
+        """The address of a value; a value in registers is stored on the stack."""
         value = self.register(atom)
         if value.in_memory:
             return value
@@ -257,7 +257,7 @@ class RegisterBlocks:
         return self.register(atom)
 
     def require(self, aval: ShapedArray) -> None:
-        """Raise `CannotUseRegisters` unless a value can lie in registers."""
+        """Raise `CannotUseRegisters` unless a value can be in registers."""
         require_small(aval)
 
     def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
@@ -316,7 +316,7 @@ class RegisterBlocks:
 
 
 def stores(buffer: Buffer, first: Affine, values: Sequence[Expr]) -> tuple[Store, ...]:
-    """Stores of values to neighbouring elements."""
+    """Stores of values to neighboring elements."""
     return tuple(Store(buffer, first + i, v) for i, v in enumerate(values))
 
 

@@ -208,7 +208,7 @@ class RegisterLowering(RegisterBlocks):
         return last
 
     def condition(self, op: While, args: Sequence[Atom]) -> ClosedJaxpr:
-        """What says whether a while loop goes on: it does if some element is true."""
+        """The condition of a while loop: it continues if some element is true."""
         return op.cond_jaxpr
 
     def _carried(

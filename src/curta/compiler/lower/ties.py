@@ -1,4 +1,4 @@
-"""Ties: results that lie in the memory of an operand, whose contents they begin as."""
+"""Ties: results in the memory of an operand, with its contents as initial value."""
 
 from __future__ import annotations
 

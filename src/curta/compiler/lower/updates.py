@@ -2,8 +2,8 @@
 
 The dims along which no two updates meet, whatever the data, are independent: threads
 share them out. Rows are cut into blocks of columns for that. Otherwise parts of the
-operand have owners, each of which goes through all updates and does those of its own
-part: in their order, so that the result does not depend on how many owners there are.
+operand have owners. Each owner reads all updates and applies those of its own part, in
+order, so the result does not depend on the number of owners.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def window_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
 
 
 def choice_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
-    """Add the items that take what stands beside the chosen element of each window."""
+    """Add the items that take the companion of the chosen element of each window."""
     op = cast(SelectAndGatherAdd, eqn.op)
     compared = eqn.invars[1]
     code = _chosen(lowering, op, compared.aval.dtype, lowering.dtype(result), 0)

@@ -1,8 +1,8 @@
 """A loader for the object files that LLVM makes on Linux: map, relocate, protect.
 
-It takes 30 microseconds where LLVM's own linker takes some hundreds, and needs no
-LLVM, so a program whose kernels are cached starts without it. Code and constants are
-made executable and read-only; writable data lies on pages of its own.
+It takes 30 microseconds where LLVM's own linker takes some hundreds, and needs no LLVM,
+so a program whose kernels are cached starts without it. Code and constants are made
+executable and read-only; writable data is on pages of its own.
 """
 
 from __future__ import annotations

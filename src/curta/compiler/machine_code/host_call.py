@@ -149,7 +149,7 @@ def call(function: Callable[[int], int], table: ctypes.Array[Any]) -> None:
 
 
 def fail(error: BaseException) -> None:
-    """What is raised when the native code that calls this has returned."""
+    """The exception to raise when the native caller has returned."""
     _pending.error = error
 
 

@@ -26,7 +26,7 @@ class Processor:
         self, image: bytearray, kind: int, at: int, symbol: int, entry: int | None,
         base: int,
     ) -> None:  # fmt: skip
-        """Apply a relocation to what lies at an address.
+        """Apply a relocation to the bytes at an address.
 
         Args:
             image: the bytes of the mapped file.

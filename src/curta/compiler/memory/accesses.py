@@ -31,12 +31,12 @@ from curta.compiler.lower.items import LibraryItem, RegionItem
 
 @dataclass(frozen=True)
 class Accesses:
-    """What a work does with memory.
+    """The memory accesses of a work.
 
     Fields:
         reads: the buffers that it loads from.
         writes: the buffers that it stores to.
-        updates: buffers in `writes` of which it may load what was there before it.
+        updates: buffers in `writes` whose old contents it may load.
     """
 
     reads: tuple[Buffer, ...]

@@ -1,8 +1,8 @@
 """The order of loads and stores within a kernel.
 
-An iteration of the outer dims runs beside any other one, and its nests in their order.
-So a kernel may store over what it reads if each load is at the index at which the store
-comes, or in the row of the same iteration and in an earlier nest.
+An iteration of the outer dims may run concurrently with any other; its nests run in
+order. A kernel may overwrite a buffer that it reads if each load is at the index of the
+store, or in the row of the same iteration and in an earlier nest.
 """
 
 from __future__ import annotations

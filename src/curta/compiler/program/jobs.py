@@ -1,9 +1,9 @@
 """Kernels that do not need each other run side by side.
 
-A step of an optimiser has a kernel for each array of parameters, most of them too short
-to be shared out. Kernels in a row of which none writes what another one reads or writes
-are one job for the threads: all their chunks, a few short ones at a time. What a chunk
-computes stays the same, and so do the results.
+A step of an optimizer has a kernel for each array of parameters, most of them too short
+for several threads. Consecutive independent kernels are one job for the threads: all
+their chunks, a few short ones at a time. The chunks do not change, and neither do the
+results.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def programs_of(work: Work) -> tuple[Callee, ...]:
 
 
 def in_entry(work: Work) -> Region | None:
-    """The region that is no function of its own, as it calls programs in order."""
+    """The region that is part of the entry, because it calls programs in order."""
     region = work.kernel if isinstance(work, Scheduled) else None
     if not isinstance(region, Region) or not region.programs or region.parts:
         return None

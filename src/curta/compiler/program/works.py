@@ -151,7 +151,7 @@ def ends_of(items: LoweredItems) -> list[Buffer]:
 def works_of(
     plan: FusionPlan, items: LoweredItems, target: Target, often: bool
 ) -> list[list[Work]]:
-    """What is run for each group of a plan: most are one kernel."""
+    """The works of each group of a plan: most are one kernel."""
     given = items.builder, target.vector_bytes
     groups: list[list[LibraryItem | Scheduled | Kernel]] = []
     for group in plan.groups:
@@ -212,7 +212,7 @@ def arena_of(
     roots: Mapping[Buffer, Buffer],
     replaceable: Replaceable,
 ) -> Arena:
-    """Where works have what does not lie in the arrays of the caller."""
+    """The storage of values outside of the caller's arrays."""
     steps = [[roots.get(b, b) for b in buffers(w)] for w in works]
     return plan_arena(steps, set(ends), replaceable)
 
@@ -246,7 +246,7 @@ def _is_parallel(work: Work, target: Target) -> bool:
 
 
 def work_cost(work: Work) -> int:
-    """What a piece of work costs, in simple scalar operations."""
+    """The cost of a piece of work, in simple scalar operations."""
     if isinstance(work, Scheduled):
         if isinstance(work.kernel, Kernel):
             return kernel_cost(work.kernel)

@@ -14,7 +14,7 @@ from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 
 
 def without_aliases(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr, of which the inner ones are without aliases already."""
+    """The jaxpr; its inner jaxprs have no aliases already."""
     names: dict[Var, Atom] = {}
     eqns = [_canonical(renamed(eqn, names), names) for eqn in jaxpr.eqns]
     outvars = tuple(called(v, names) for v in jaxpr.outvars)

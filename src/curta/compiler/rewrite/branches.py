@@ -17,7 +17,7 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 
 @dataclass(eq=False)
 class Branches:
-    """A `cond` eqn taken apart."""
+    """The parts of a `cond` eqn."""
 
     source: Eqn
     branches: list[ClosedJaxpr]
@@ -41,7 +41,7 @@ class Branches:
         self.branches = [b.map_jaxpr(change) for b in self.branches]
 
     def hand_on(self) -> dict[Var, Atom]:
-        """What results are that every branch was given, or gives as another result."""
+        """The results that equal an operand of every branch, or another result."""
         known: dict[tuple[Atom, ...], Atom] = {
             (v,) * len(self.branches): v for j in self.jaxprs() for v in _outside(j)
         }

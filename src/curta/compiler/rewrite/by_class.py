@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def by_class(table: Mapping[type[Op], T], op: Op) -> T | None:
-    """What a table has for the class of an op, or for the nearest class above it.
+    """The entry of a table for the class of an op, or for its nearest base class.
 
     Example:
         >>> from curta.compiler.rewrite.by_class import by_class

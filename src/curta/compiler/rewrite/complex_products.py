@@ -29,7 +29,7 @@ def convolution_by_parts(
 
 
 def product_by_parts(op: DotGeneral, avals: Sequence[ShapedArray]) -> Function | None:
-    """Four real products; None if real, or where a fold does as well."""
+    """Four real products; None if real, or if a reduction is as fast."""
     if _are_real(avals):
         return None
     terms = op.terms(*avals)

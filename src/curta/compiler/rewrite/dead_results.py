@@ -8,7 +8,7 @@ from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 
 
 def without_dead_results(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr without results of loops and branches that nobody reads."""
+    """The jaxpr without unused results of loops and branches."""
     live: set[Atom] = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):

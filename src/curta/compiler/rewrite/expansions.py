@@ -1,7 +1,7 @@
 """Legalisation: ops replaced by others, for which there is code, or better code.
 
-A rule sees an op and the types of its operands; `inline_calls` puts what it stands for
-there. What looks at several eqns are rewrites (simplify.py).
+A rule sees an op and the types of its operands; `inline_calls` inserts its expansion.
+Rules on several eqns are rewrites (simplify.py).
 """
 
 from __future__ import annotations

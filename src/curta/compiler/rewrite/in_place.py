@@ -1,9 +1,8 @@
 """Which updates and loops may work in the memory of an operand, without a copy.
 
-They may if nobody needs the operand as it was: it is a temporary, or an argument that
-the program was told to overwrite, and all that reads it is done before. What an update
-itself makes of other elements is computed first, unless it is of a single element,
-which is read in time anyway.
+An operand can be overwritten if (1) its buffer is a temporary or a donated argument and
+(2) no other operation reads its old value afterwards. An update that reads other
+elements is computed first, unless it updates a single element.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Overwriting:
     """Answers for the eqns of one jaxpr; `free` are arguments to overwrite.
 
     A reshape of what lies in memory, or what came through a barrier, is another name
-    for the same memory (an alias). What reads any of the names reads all of them.
+    for the same memory (an alias). A read of one alias counts as a read of all.
     `overwritten` is the memory that eqns were allowed to overwrite.
     """
 

@@ -112,7 +112,7 @@ def _stands_for(
 
 
 def lowered(op: UserOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """What the lowering rule of a program's own primitive does, if it has one.
+    """The jaxpr of the lowering rule of a user's primitive, if it has one.
 
     It is found once for an op: functions in it, callbacks for example, stay the same.
     """
@@ -146,5 +146,5 @@ def with_variables(jaxpr: Jaxpr, names: Mapping[Var, Var]) -> Jaxpr:
 
 
 def called(atom: Atom, names: Mapping[Var, Atom]) -> Atom:
-    """What an atom is called."""
+    """The name of an atom."""
     return names.get(atom, atom) if isinstance(atom, Var) else atom

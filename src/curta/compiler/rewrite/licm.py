@@ -1,4 +1,4 @@
-"""What a loop need not do in every iteration, done before it.
+"""Loop-invariant code motion.
 
 *Invariant* code depends on constants alone; it is computed once. Products of rows of
 `xs` with constants (the `x·W` of a recurrent network) are one product of matrices for

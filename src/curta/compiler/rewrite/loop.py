@@ -2,7 +2,7 @@
 
 Its body reads what lies outside under the names that this has there: there are no
 constants to hand in, so that to move an eqn into a loop or out of it is to move it.
-What is read from outside is found when the eqn is made again.
+Values read from outside are found when the eqn is rebuilt.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Carried:
 
 @dataclass(eq=False)
 class Loop:
-    """A `scan` or `while` eqn taken apart.
+    """The parts of a `scan` or `while` eqn.
 
     `rows` pair variables of the body with the array of all, `stacked` what the body
     gives with the array of all of them. A while loop goes on if the result of its
@@ -101,7 +101,7 @@ class Loop:
         return [*self.before, self.to_eqn(), *self.after]
 
     def outs(self) -> list[Atom]:
-        """What the body returns."""
+        """The results of the body."""
         return [*(c.end for c in self.carry), *(atom for atom, _ in self.stacked)]
 
     def rewrite(self, change: Callable[[Jaxpr], Jaxpr]) -> None:
@@ -120,7 +120,7 @@ class Loop:
             self.test = self.test and with_names(self.test, names)
 
     def hand_on(self) -> dict[Var, Atom]:
-        """What results are that are what the loop was given, or another result."""
+        """The results that equal an operand of the loop, or another result."""
         return self._fix_unchanged() | self._merge_carries() | self._merge_rows()
 
     def _fix_unchanged(self) -> dict[Var, Atom]:
@@ -193,7 +193,7 @@ class Loop:
 def captured(
     eqns: Iterable[Eqn], outs: Iterable[Atom], bound: Iterable[Atom]
 ) -> list[Var]:
-    """What eqns and results read that neither is `bound` nor do the eqns give."""
+    """The free variables of eqns and results, without `bound`."""
     known = set(bound).union(*(e.outvars for e in eqns))
     read = itertools.chain(*(e.invars for e in eqns), outs)
     return [v for v in dict.fromkeys(read) if isinstance(v, Var) and v not in known]
@@ -234,7 +234,8 @@ def live_eqns(
 ) -> tuple[list[Eqn], set[Atom]]:
     """The eqns that the roots or effects need, and all that is read.
 
-    What is read of `ends`, the carry of a loop, needs what an iteration makes of it.
+    A value read from `ends`, the carry of a loop, needs its computation in an
+    iteration.
     """
     producers = {v: e for e in eqns for v in e.outvars}
     kept = {e for e in eqns if e.effects}

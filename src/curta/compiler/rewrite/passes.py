@@ -68,7 +68,7 @@ def order_passes(target: Target) -> tuple[Pass, ...]:
 
 
 def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
-    """What the passes make of a jaxpr.
+    """Run the passes on a jaxpr.
 
     Raises:
         JaxprTypeError: with `CURTA_CHECK=1`, naming the first pass whose result is not

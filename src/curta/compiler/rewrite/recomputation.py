@@ -1,9 +1,9 @@
-"""What a backward pass computes again is computed there, not with the forward pass.
+"""Keep recomputation in the backward pass, separate from the forward pass.
 
-What `checkpoint` does not keep is computed again by eqns equal to those of the forward
-pass. Merged with them, or put into their kernels because they read the same, they would
-keep alive what they are there to let go. So values that are read by both pass through a
-barrier on the way to those that come again, as through XLA's `opt-barrier`.
+Values that `checkpoint` does not save are recomputed by eqns equal to those of the
+forward pass. If they were merged with those, or fused into their kernels, they would
+keep the dropped values alive. So operands of recomputed eqns pass through a barrier,
+like XLA's `opt-barrier`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ costs least for each byte and each step for which it is not needed, where the co
 in those beside it that are dropped already. Theirs is for programs that unfold as they
 run; this one is known, so the steps are those until the next use, not since the last.
 
-What is computed again is behind a barrier, as in the backward pass of `checkpoint`
-(recomputation.py), so that it comes when it is needed.
+Recomputed values are behind a barrier, as in the backward pass of `checkpoint`
+(recomputation.py), so they are computed when they are needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BESIDE = 8  # maximum readers of a value that are searched for dropped results
 
 
 def rematerialised(jaxpr: Jaxpr, budget: int) -> Jaxpr | None:
-    """The program rematerialised to a number of bytes of temporaries, by estimate.
+    """The program rematerialized to a number of bytes of temporaries, by estimate.
 
     None if they do not suffice, or only with values computed again and again.
     """

@@ -107,7 +107,7 @@ def _rewritten(eqn: Eqn, context: Context, rules: Sequence[Rewrite]) -> Results 
 
 
 def key_of(eqn: Eqn, invars: Sequence[Atom]) -> Any:
-    """What eqns equal to one of these operands have in common; None if it must stay."""
+    """The key of eqns that may be merged; None if an eqn must stay."""
     if eqn.effects or eqn.op.is_barrier:
         return None
     key = (

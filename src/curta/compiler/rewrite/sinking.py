@@ -1,4 +1,4 @@
-"""What loops read that follows cheaply from something else: computed in them.
+"""Compute loop operands inside the loop if they follow cheaply from other values.
 
 Memory takes longer than arithmetic, and residuals are most of what a gradient holds. So
 rows that follow from other rows by a few simple operations are not stored:

@@ -1,11 +1,11 @@
 """Which values of a jaxpr get a buffer, and which are computed where they are used.
 
 An op with a `lower` rule makes a *virtual* value: an expression inside its consumers.
-It is materialised nevertheless where computing it again would cost more than memory:
-when several consumers use something expensive, when it is spread over a larger value,
-when it grows too large; and of course when the program returns it, or its consumer
-needs memory. Materialised values still share loops (fuse.py), and then most of them
-never leave the registers, so that too many buffers here are no harm.
+It is materialized nevertheless if recomputing it would cost more than memory: when
+several consumers use something expensive, when it is spread over a larger value, when
+it grows too large; and of course when the program returns it, or its consumer needs
+memory. Materialized values still share loops (fuse.py), and most of them then stay in
+registers, so extra buffers here do no harm.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COSTS = {"threefry2x32": 120, "div": 4, "integer_pow": 4, "sqrt": 6, "rem": 8}
 
 @dataclass(frozen=True)
 class Values:
-    """The materialised variables of a jaxpr that eqns define, in order."""
+    """The materialized variables of a jaxpr that eqns define, in order."""
 
     materialised: dict[Var, str]
     definitions: dict[Var, Eqn]
@@ -59,7 +59,7 @@ def is_virtual(op: Op) -> bool:
 
 
 def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
-    """Which variables to materialise, with the reason for each.
+    """The variables to materialize, with the reason for each.
 
     `host` are eqns that must run by their `eval` rule.
     """
@@ -99,7 +99,7 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
 
 
 def parts_of_indices(eqns: Sequence[Eqn]) -> frozenset[Atom]:
-    """The variables of which indices of gathers and scatters are made."""
+    """The variables that indices of gathers and scatters depend on."""
     result = set[Atom]()
     for eqn in reversed(eqns):
         if isinstance(eqn.op, (Gather, Scattering)):
@@ -242,7 +242,7 @@ def _reads_elements(op: Op) -> bool:
 def op_cost(op: Op) -> int:
     """Roughly how many simple operations one element takes; none if it only moves.
 
-    That is no relation of dims: the factors of `neg` are those of `copy`.
+    Factors do not show this: the factors of `neg` are those of `copy`.
     """
     if op.name in _FREE:
         return 0

@@ -1,7 +1,7 @@
 """Scans of few iterations over large arrays, written out: `unroll` says all of them.
 
-What an iteration does element by element then fuses with what the next one does, where
-a loop would go through memory (Horner's rule for the values of a polynomial).
+Elementwise work of an iteration then fuses with the next one, whereas a loop would go
+through memory (Horner's rule for the values of a polynomial).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a schedule must obey; checked where `CURTA_CHECK` is set."""
+"""Invariants of a schedule; checked if `CURTA_CHECK` is set."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Blocks of rows: short folds of as many rows as a register has lanes end together.
+"""Blocks of rows: short reductions of as many rows as a register has lanes end
+together.
 
 Vectors go along a row, and a fold ends with a vector of accumulators, which is halved
 until one is left: four shuffles for sixteen lanes, each of which waits for the one
 before, and four combinations that leave most lanes idle. Of a block of rows, two share
 a vector after the first step, four after the second, and in the end each lane has the
-result of a row. What is computed once a row after that, the logarithm of `log_softmax`
-say, is in lanes, too.
+result of a row. Values computed once per row after that, such as the logarithm of
+`log_softmax`, are in lanes, too.
 """
 
 from __future__ import annotations

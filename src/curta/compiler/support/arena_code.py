@@ -1,9 +1,9 @@
 """The native code that hands out arenas, the memory of a program's temporaries.
 
-The arena that was given back last is *parked*: its address lies in one word, from which
-the next call takes it. That is all there is to most calls, whichever program they are
-of. Where nothing is parked, or too little, Python is asked (`arenas`), which keeps all
-other arenas. The word before an arena says how large it is.
+The arena that was returned last is *parked*: its address is in one word, and the next
+call takes it, for any program. If no arena is parked, or it is too small, Python
+provides one (`arenas`), which keeps all other arenas. The word before an arena says how
+large it is.
 
 Callers hold the GIL, if there is one.
 """

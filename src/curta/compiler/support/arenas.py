@@ -1,9 +1,9 @@
 """Arenas, the memory of programs' temporaries, for native code to take and give back.
 
-A program calls nobody for memory: who calls it hands it an arena. Between calls arenas
-belong to the whole process, so that a hundred programs need no more memory than the
-largest of them. They are blocks of the pool (core/buffers.py), of which native code
-finds one without Python where calls follow one another (arena_code.py).
+A program does not allocate: its caller provides an arena. Between calls arenas belong
+to the process, so a hundred programs need no more memory than the largest of them. They
+are blocks of the pool (core/buffers.py). In consecutive calls, native code reuses one
+without Python (arena_code.py).
 
     imports = native_arenas()  # addresses of `take_arena` and `give_arena`
 """

@@ -1,8 +1,8 @@
-"""Native code that recognises the arguments of a call.
+"""Native code that matches the arguments of a call.
 
 `take` stores the arrays among them in a table, `collect` the addresses of their data.
 Arguments are walked through as the record says, in the manner of a stack machine. Nodes
-of other classes than Python's own are taken apart by functions of Python, which may
+of other classes than Python's own are flattened by functions of Python, which may
 change any container: so children are held until the end of the call.
 """
 

@@ -20,7 +20,7 @@ _FUTEX_WAIT, _FUTEX_WAKE = 128, 129  # private
 
 @dataclass(frozen=True)
 class System:
-    """What differs between processors: the pause instruction and call numbers."""
+    """Differences between processors: the pause instruction and call numbers."""
 
     pause: str
     futex: int
@@ -35,7 +35,7 @@ SYSTEMS = {
 
 
 def system() -> System:
-    """What the processor at hand has."""
+    """The features of the current processor."""
     return SYSTEMS[targets.host().machine]
 
 

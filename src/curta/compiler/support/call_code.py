@@ -106,7 +106,7 @@ def first_that_fits(
 
 
 def attempting(match_array: Function, compute: Function) -> Function:
-    """What takes the arguments, and gives the results if they are as expected."""
+    """The function that takes the arguments, and returns the results if they match."""
     take = taking(match_array)
 
     @function(PTR, PTR, PTR, PTR, result=PTR)
@@ -130,7 +130,7 @@ def running(
     compute: Function,
     is_ready: Callable[[CallRecord], Value] | None = None,
 ) -> Function:
-    """What runs an entry on its arguments; MISS if they are not of its signature.
+    """The function that runs an entry on its arguments; MISS if they do not match.
 
         ptr name(ptr entry, ptr record, ptr arguments, i64 given, ptr settings)
 

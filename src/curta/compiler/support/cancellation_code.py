@@ -1,4 +1,4 @@
-"""The native code of calls that can be cancelled, written with the IR builder.
+"""The native code of cancellation, written with the IR builder.
 
 A *cancellation token* is two words: whether the call is to stop, and the address of
 `poll`, or null. Long loops look at it now and then (llvm/polls.py). In the thread where

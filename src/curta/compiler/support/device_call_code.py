@@ -94,7 +94,7 @@ def match_array(b: Builder, array: Value, record: Value, instruction: Value) -> 
 
 @function(PTR, result=I1)
 def is_held(b: Builder, data: Value) -> Value:
-    """Whether the elements of an array lie in a buffer."""
+    """Whether the elements of an array are in a buffer."""
     b.return_when(b.is_null(data))
     return is_of(data, "device_data_type")
 
@@ -179,7 +179,7 @@ def _raised(function: Value, error: Value, slot: Value) -> Value:
 
 @function(PTR, PTR, I64, result=PTR)
 def finish(b: Builder, function: Value, addresses: Value, count: Value) -> Value:
-    """What a function of Python makes of addresses."""
+    """The result of a Python function of addresses."""
     with b.loop(0, count) as loop:  # they are replaced by the numbers that they are
         address = pointer(addresses, loop.index)
         put(addresses, loop.index, b.call("PyLong_FromVoidPtr", PTR, address))

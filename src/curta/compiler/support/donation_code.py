@@ -54,7 +54,7 @@ OWNERS = ("block_type", "bytearray_type", "mmap_type")
 def is_free(b: Builder, array: Value) -> int:
     """Whether an array may be deleted, and its memory be written to.
 
-    If this call overwrites none of it, results of later ones lie there.
+    If this call does not overwrite it, results of later calls use it.
     """
     data = field(array, b.module.layout.data)
     pending = field(array, b.module.layout.pending)

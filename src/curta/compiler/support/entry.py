@@ -49,7 +49,7 @@ class _MethodDef(ctypes.Structure):
 def native_entry(program: NativeProgram) -> Entry:
     """Make a callable of a native program, which it keeps in memory.
 
-    Other Python threads run meanwhile if it is `long`. What handlers of signals raise
+    Other Python threads run meanwhile if it is `long`. An exception of a signal handler
     ends a `cancellable` one, and is raised here.
     """
     makers = _builtin_makers()
@@ -57,7 +57,7 @@ def native_entry(program: NativeProgram) -> Entry:
 
 
 def table_entry(program: NativeProgram) -> Callable[..., bytearray]:
-    """What makes the table for a call of a program, whose arena and token are 0.
+    """The function that fills the table for a call; arena and token are 0.
 
     It takes results and arguments, as an entry does, and checks them; the table is
     empty where they are not as promised.
@@ -129,7 +129,7 @@ def arrays_are_known() -> bool:
 def builtin_function(
     name: bytes, code: LoadedCode, address: int
 ) -> Callable[[Any], Callable[..., Any]]:
-    """What makes built-in functions (METH_FASTCALL) of native code, given `self`."""
+    """A maker of built-in functions (METH_FASTCALL) from native code, given `self`."""
     method = _MethodDef(name, address, _METH_FASTCALL, None)
     keep_for_process(method, code)  # the functions may outlive this module
     new = ctypes.pythonapi["PyCFunction_NewEx"]

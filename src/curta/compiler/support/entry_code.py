@@ -5,8 +5,8 @@ first item is a bytes object, the record of one entry: what `invoke_code` wants 
 program and its constants, then for each array: dtype object, rank, dimensions.
 
 A call returns True if it was made and False if the arguments are not as promised. It
-raises OutOfMemoryError, and calls nothing, if there is no memory for the arena. If the
-function was cancelled by the handler of a signal, it raises what that raised.
+raises OutOfMemoryError, and calls nothing, if there is no memory for the arena. If a
+signal handler canceled the function, it raises the handler's exception.
 
 `table_entry` calls nothing: it gives the table for a call by somebody else, as a
 bytearray that is empty if the arguments are not as promised.

@@ -36,7 +36,7 @@ def words(b: Builder, count: Operand) -> Value:
 
 
 def copy_words(to: Value, source: Value, count: Operand) -> None:
-    """Copy some words, of which there are few."""
+    """Copy a few words."""
     with to.builder.loop(0, count) as loop:
         put(to, loop.index, word(source, loop.index))
 

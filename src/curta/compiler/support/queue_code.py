@@ -112,7 +112,7 @@ def submit(b: Builder, code: Value, table: Value, number_at: Value) -> None:
 def wait(b: Builder, number: Value, helps: Value) -> Value:
     """Wait until a job is done; 0 if it is not after a while.
 
-    Who `helps` runs it if nobody does.
+    A thread that `helps` runs the job if no other thread does.
     """
 
     def unfinished() -> Value:

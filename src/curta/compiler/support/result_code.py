@@ -1,11 +1,11 @@
 """Native code that finds or makes the arrays of results.
 
-Results that nobody holds any more are used again, the array objects included: that is
-what makes a small call cheap. `rings` of an entry has RING results of earlier calls for
-each output, and then the storage of a donated argument for each, or None. An array in a
-ring may have no storage: it was donated, or waits for that of an argument, in whose
-memory its result lies. Of large results, for which there are only spare ones, none is
-kept: their memory comes from the pool, which all programs share.
+Results without references are reused, including their array objects, which makes small
+calls cheap. `rings` of an entry has RING results of earlier calls for each output, and
+then the storage of a donated argument for each, or None. An array in a ring may have no
+storage: it was donated, or waits for that of an argument, in whose memory its result
+lies. Of large results, for which there are only spare ones, none is kept: their memory
+comes from the pool, which all programs share.
 
 All functions give new references, or null if an exception is set.
 """
@@ -75,7 +75,7 @@ def result(
 
 @function(PTR, I64, result=PTR)
 def full(b: Builder, entry: Value, output: Value) -> Value:
-    """An array with storage that nobody else holds."""
+    """An array whose storage has no other references."""
     maker, first = item_of(item_of(entry, MAKERS), output), output * RING
     with b.when(is_none(maker)):
         b.ret(_make(entry, SPARES, output))
@@ -94,7 +94,7 @@ def full(b: Builder, entry: Value, output: Value) -> Value:
 
 @function(PTR, I64, result=PTR)
 def bare(b: Builder, entry: Value, output: Value) -> Value:
-    """An array that nobody holds, of which the storage is to be replaced."""
+    """An array without references, whose storage will be replaced."""
     with b.loop(0, RING) as loop:
         kept = _kept_or_made(entry, output, output * RING + loop.index)
         with b.when(_is_unheld(kept)):
@@ -104,9 +104,9 @@ def bare(b: Builder, entry: Value, output: Value) -> Value:
 
 @function(PTR, I64, I64, result=PTR)
 def refilled(b: Builder, entry: Value, output: Value, slot: Value) -> Value:
-    """An array in the slot of one that nobody holds and that has lost its storage.
+    """An array in the slot of an unreferenced one without storage.
 
-    What is kept of a donated argument becomes its own, or it is replaced.
+    It takes the kept storage of a donated argument, or is replaced.
     """
     rings = item_of(entry, RINGS)
     outputs = b.udiv(b.call("PyList_Size", I64, rings), RING + 1)

@@ -198,7 +198,7 @@ def _publish(b: Builder, code: Value, context: Value, count: Value) -> None:
 def join(b: Builder, count: Value) -> None:
     """Wait until every chunk is done: spin, then yield, then sleep.
 
-    Who sleeps looks for signals now and then: what a handler raises ends long loops.
+    A sleeping thread polls signals: an exception of a handler ends long loops.
     """
     patience = atomics.timespec(b, _PATIENCE)
     with b.forever([b.const(I32, 0)]) as loop:

@@ -2,13 +2,13 @@
 
     parallel_for(function, context, count)
 
-is a native function, called from native code by its address. It runs
-`function(context, i)` for every i below count, on the caller and the workers. A call
-from inside a job, and one made while another thread's job runs, runs inline; workers
-leave a processor to each thread that calls. What a chunk is the caller decides, by
-shape alone, so results do not depend on the number of threads. The threads are plain
-pthreads which never touch Python; they start at the first job, start anew in a forked
-process, and end with the process.
+is a native function, called from native code by its address. It runs `function(context,
+i)` for every i below count, on the caller and the workers. A call from inside a job,
+and one made while another thread's job runs, runs inline; workers leave a processor to
+each thread that calls. The caller divides work into chunks by shape alone, so results
+do not depend on the number of threads. The threads are plain pthreads which never touch
+Python; they start at the first job, start again in a forked process, and end with the
+process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What AVX-512 has an instruction for: short tables, exponents, scaling by powers.
+"""Functions that AVX-512 has instructions for: short tables, exponents, scaling by
+powers.
 
 Values of other numbers of lanes go through whole registers.
 """

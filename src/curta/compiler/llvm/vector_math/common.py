@@ -1,4 +1,4 @@
-"""What the families of vector math share.
+"""Common code of the families of vector math.
 
 A function of this package takes the builder and values, all `f32` or all `f64` with
 any number of lanes, and gives a value of the same type. Twice the lanes of a register
@@ -43,9 +43,9 @@ HALF_PI = {
 def exact(rule: Rule[P]) -> Rule[P]:
     """Emit the operations of a rule as written: no product fuses with a sum.
 
-    What a rule wants fused it says with `fma`; everything else must round where its
-    error analysis says so, whatever surrounds it. A builder that has a function of
-    this name of its own takes that.
+    A rule requests fusion with `fma`. Every other operation rounds as its error
+    analysis assumes, in any context. A builder that has a function of this name of its
+    own takes that.
     """
     name = rule.__name__
 
@@ -120,7 +120,7 @@ def square_error(b: MathBuilder, x: Value, square: Value) -> Value:
 def by_parts(
     b: Any, lanes: int, function: Callable[..., Value], *values: Value
 ) -> Value:
-    """What a function of so many lanes gives for vectors of any length.
+    """The results of a function of fixed lanes for vectors of any length.
 
     Where these are no multiple of that, the last part has their last lane again.
     """

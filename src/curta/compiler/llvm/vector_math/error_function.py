@@ -81,9 +81,9 @@ def erfc(b: MathBuilder, x: Value) -> Value:
 def erf_inv(b: MathBuilder, x: Value) -> Value:
     """x times a polynomial of w = -log(1 - x*x), or in the tails of sqrt(w).
 
-    The form is that of Giles, Approximating the erfinv function (2010). In f32 the
-    square is rounded before the logarithm, as it is in JAX, so that normal random
-    numbers agree with JAX's far out in the tails too.
+    Source: Giles, Approximating the erfinv function (2010). In f32 the square is
+    rounded before the logarithm, as it is in JAX, so that normal random numbers agree
+    with JAX's far out in the tails too.
     """
     square = x * x
     if x.type.kind == "f32":

@@ -1,8 +1,8 @@
-"""What the functions of vector math need of a builder and its values.
+"""The interface of builders and values for the functions of vector math.
 
-There are two: LLVM's (`compiler/llvm/builder`), whose values are vectors, and that of
-tensors (`compiler/stablehlo/tensors`). A value has a `type` with an element `kind`,
-its width in `bits`, and `lanes`, and operators that call its builder.
+There are two builders: of LLVM vectors (`compiler/llvm/builder`), and of tensors
+(`compiler/stablehlo/tensors`). A value has a `type` with an element `kind`, its width
+in `bits`, and `lanes`, and operators that call its builder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """sin, cos, tan.
 
 x = n*pi/2 + r by subtracting n times pi/2 in three parts (Cody and Waite; with fused
-multiply-add the first step is exact). What the second step rounds away is kept, as the
-low part of r, so that results are nearly rounded once. Arguments so large that this
+multiply-add the first step is exact). The rounding error of the second step is kept as
+the low part of r, so results are rounded nearly once. Arguments so large that this
 loses digits go to the C library, lane by lane.
 """
 
