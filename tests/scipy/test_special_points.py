@@ -100,6 +100,15 @@ def test_slopes(function, x, want):
             np.testing.assert_allclose(slope(x), want, rtol=1e-4)
 
 
+@pytest.mark.parametrize("function", [special.xlogy, special.xlog1py])
+@pytest.mark.parametrize("x", [0.0, 0.5])
+def test_mixed_second_derivatives(function, x):
+    """The derivative by y is 0 at x = 0; its derivative by x is not."""
+    want = 1 / 3.0 if function is special.xlogy else 1 / 4.0
+    hessian = curta.hessian(function, (0, 1))(x, 3.0)
+    np.testing.assert_allclose([hessian[0][1], hessian[1][0]], want, rtol=1e-6)
+
+
 def test_sinc_at_infinity():
     np.testing.assert_array_equal(jnp.sinc(np.array([INF, -INF, 0])), [0, 0, 1])
     assert np.isnan(jnp.sinc(np.nan))

@@ -57,11 +57,12 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def _of_product(
-    rule: Any, log: Callable[[Any], Any], slope: Callable[[Any, Any], Any]
+    rule: Any, log: Callable[[Any], Any], argument: Callable[[Any], Any]
 ) -> Callable[[Any, Any], Any]:
-    """The JVP rule of x log(y): dx log(y) + dy slope(x, y), which is 0 for x = 0.
+    """The JVP rule of x log(a(y)) with a' = 1: dx log(a) + dy x / a, 0 for x = a = 0.
 
-    A tangent that is known to be 0 is left out, where the logarithm is infinite.
+    A tangent that is known to be 0 is left out, where the logarithm is infinite. At
+    x = 0 the quotient is 0, but its derivative by x is not.
     """
 
     def jvp(primals: Any, tangents: Any) -> Any:
@@ -71,13 +72,15 @@ def _of_product(
         if not isinstance(dx, SymbolicZero):
             total = dx * log(y)
         if not isinstance(dy, SymbolicZero):
-            total = total + dy * jnp.where(jnp.equal(x, 0), 0, slope(x, y))
+            a = argument(y)
+            none = jnp.equal(x, 0) & jnp.equal(a, 0)
+            total = total + dy * jnp.where(none, 0, x / jnp.where(none, 1, a))
         return out, jnp.asarray(total, out.dtype) + jnp.zeros_like(out)
 
     return jvp
 
 
-xlogy.defjvp(_of_product(xlogy, lax.log, jnp.divide), symbolic_zeros=True)
+xlogy.defjvp(_of_product(xlogy, lax.log, lambda y: y), symbolic_zeros=True)
 
 
 @custom_jvp
@@ -94,7 +97,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 xlog1py.defjvp(
-    _of_product(xlog1py, lax.log1p, lambda x, y: jnp.divide(x, 1 + y)),
+    _of_product(xlog1py, lax.log1p, lambda y: 1 + y),
     symbolic_zeros=True,
 )
 
