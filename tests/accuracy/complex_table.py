@@ -63,7 +63,7 @@ FUNCTIONS = [
     _numpy("log1p", lambda z: mp.log(1 + z)),
     _numpy("expm1", _expm1),
     _numpy("abs", abs),
-    _numpy("angle", mp.arg),
+    _numpy("angle", lambda z: mp.arg(z / abs(z))),
     _numpy("sign", lambda z: z / abs(z)),
     _numpy("square", lambda z: z * z),
     _numpy("reciprocal", lambda z: _quotient(1, z)),
