@@ -194,7 +194,7 @@ def results(found: Case) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
         yield "vmap", rows[0]
         yield "vmap, last", rows[2]
     compiled = dataclasses.replace(
-        config.tuning, compiled_elements=0, compiled_special=0
+        config.tuning, compiled_elements=0, compiled_special=0, compiled_transform=0
     )
     with tuning(compiled):
         # Products of complex numbers are sums, which may be contracted in a kernel.
