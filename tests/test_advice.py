@@ -20,7 +20,8 @@ THREES = range(3, 12)
 def fresh():
     """Each test gets all advice, like a new process."""
     advisor.forget()
-    yield
+    with curta.advice("warn"):
+        yield
     advisor.forget()
 
 
@@ -260,3 +261,26 @@ def test_keys_used_twice_as_an_error():
         twice(curta.random.key(0))
     with curta.advice("keys=ignore"):
         assert told(twice, curta.random.key(0)) == []
+
+
+# ---- many pieces of advice
+
+
+def test_the_first_of_a_kind_is_a_warning_and_others_are_listed_at_the_end():
+    def program():
+        curta.jit(lambda k: curta.random.normal(k) + curta.random.normal(k))(
+            curta.random.key(0)
+        )
+        draws = [
+            curta.jit(lambda k: curta.random.uniform(k) + curta.random.uniform(k)),
+            curta.jit(lambda k: curta.random.bits(k) + curta.random.bits(k)),
+        ]
+        for draw in draws:
+            draw(curta.random.key(0))
+        jnp.asarray(np.ones(3))
+
+    texts = told(program)
+    assert len(texts) == 2  # keys, float64
+    (later,) = told(advisor._list_later)
+    assert later.startswith("2 more pieces of advice:") and later.count("keys: ") == 2
+    assert told(advisor._list_later) == []

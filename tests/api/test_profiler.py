@@ -136,13 +136,27 @@ def test_kernels_of_programs(tmp_path):
     assert {e["args"]["bytes written"] for e in kernels} >= {str(16 * 16 * 4)}
 
 
-def test_programs_that_stay_whole_in_a_trace_of_kernels(tmp_path):
-    x = jnp.ones(1000)
-    f = curta.jit(lambda x: x + 1, donate_argnums=0)
+def test_kernels_of_steps_that_donate(tmp_path):
+    def step(state, x):
+        w = state["w"].at[3].add(1.0)
+        return {"w": w - 0.1 * jnp.sort(x @ w, 0), "n": state["n"] + 1}
+
+    x = jnp.linspace(0.0, 1.0, 32 * 32).reshape(32, 32)
+    state = {"w": jnp.ones((32, 32)), "n": 0}
+    wanted = state
+    for _ in range(3):
+        wanted = step(wanted, x)
+    compiled = curta.jit(step, donate_argnums=0)
     with profiler.trace(tmp_path, profiler_options=WITH_KERNELS):
-        y = f(x)
-    assert x.is_deleted() and y[0] == 2
-    assert [e["name"] for e in spans(tmp_path) if e["cat"] == "kernel"] == []
+        for _ in range(3):
+            before = state["w"]
+            state = compiled(state, x)
+            assert before.is_deleted()
+    np.testing.assert_allclose(state["w"], wanted["w"], rtol=1e-5)
+    assert state["n"] == 3
+    kernels = [e for e in spans(tmp_path) if e["cat"] == "kernel"]
+    assert sum("dot_general" in e["name"] for e in kernels) == 3
+    assert any("jnp.sort(x @ w, 0)" in e["args"]["lines"] for e in kernels)
 
 
 def test_one_trace_at_a_time(tmp_path):

@@ -7,6 +7,7 @@ program is traced or compiled, or an array is copied in, so that calls cost noth
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 from collections.abc import Hashable
 from typing import Any
@@ -29,6 +30,9 @@ def mode_of(kind: str) -> str:
 def advise(kind: str, subject: Hashable, text: str) -> None:
     """Give advice of a kind about a subject, once.
 
+    The first of each kind is a warning. Further ones are counted, and listed together
+    when the program ends.
+
     Raises:
         AdviceWarning: the setting `curta_advice` says so.
     """
@@ -38,15 +42,42 @@ def advise(kind: str, subject: Hashable, text: str) -> None:
     full = f"{text} (CURTA_ADVICE={kind}=ignore silences this, {kind}=raise raises it.)"
     if mode == "raise":
         raise AdviceWarning(full)
+    first = all(kind != other for other, _ in _given)
     _given.add((kind, subject))
+    if not first:
+        if not _later:
+            atexit.register(_list_later)
+        _later.setdefault(kind, []).append(text.partition("\n")[0])
+        return
     # Under `-W error` advice is not raised: it does not say that the program is wrong.
     with contextlib.suppress(AdviceWarning):
         warn(full, AdviceWarning, of_program=True)
 
 
+_later: dict[str, list[str]] = {}
+_LISTED = 5  # of each kind
+
+
+def _list_later() -> None:
+    """Give the advice that was not given when it was found, in one warning."""
+    if not _later:
+        return
+    lines = []
+    for kind, texts in _later.items():
+        lines += [f"{kind}: {text}" for text in texts[:_LISTED]]
+        if more := texts[_LISTED:]:
+            lines.append(f"{kind}: {len(more)} more")
+    count = sum(map(len, _later.values()))
+    _later.clear()
+    text = f"{count} more pieces of advice:\n  " + "\n  ".join(lines)
+    with contextlib.suppress(AdviceWarning):
+        warn(text, AdviceWarning, of_program=True)
+
+
 def forget() -> None:
     """Give all advice once more."""
     _given.clear()
+    _later.clear()
 
 
 def advise_of_float64(x: Any) -> None:

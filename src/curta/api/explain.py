@@ -67,7 +67,8 @@ class Explain:
         values = [*map(_storage, leaves, closed.in_avals)]
         compiled = lowered.compile()
         call_of = None
-        if kernel_traces.is_one_program(compiled._run, leaves):
+        once = compiled._run.consumed  # its arguments are given up
+        if not once and kernel_traces.is_one_program(compiled._run, leaves):
             given = arguments.dynamic, arguments.options
             call_of = functools.partial(waited_call, compiled, *given)
         name = traced.fun_name

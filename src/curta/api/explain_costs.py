@@ -6,7 +6,8 @@ import dataclasses
 import json
 import linecache
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy as np
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import once
 from curta.api.cost import eqn_flops, eqn_transcendentals
+from curta.api.explain_lines import Place, Source, line_shares, seconds_by_line, sources
 from curta.api.jit import jit
 from curta.compiler import targets
 from curta.compiler.executable import Executable
 from curta.compiler.machine_code import cache
+from curta.compiler.program.program import Program
 from curta.compiler.report import KernelReport, ProgramReport, measure, report
 from curta.compiler.support.threads import num_threads, parallel_for_address
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
@@ -28,6 +31,7 @@ _MOVES = {
     *("broadcast_in_dim", "concatenate", "copy", "copy_p", "dynamic_slice", "gather"),
     *("pad", "reshape", "rev", "slice", "squeeze", "transpose"),
 }
+_Bodies = Mapping[Program, Any]
 _CALLBACKS = {"debug_callback", "debug_print", "io_callback", "pure_callback"}
 
 
@@ -58,6 +62,7 @@ class KernelCost:
       apart: why it is not part of an earlier kernel.
       code: the loops as the compiler prints them.
       inner: the kernels of the programs that it calls.
+      shares: the part of its time at each of the user's lines, by estimated cost.
     """
 
     index: int
@@ -75,6 +80,7 @@ class KernelCost:
     inner: tuple[tuple[KernelCost, ...], ...]
     only_moves: bool
     dtypes: frozenset[str]
+    shares: Mapping[Place, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +100,13 @@ class ProgramCost:
     allocations: int
     collectives: tuple[str, ...]
     limits: MachineLimits
+    sources: tuple[Source, ...]
     hints: tuple[str, ...] = ()
+
+    @property
+    def by_line(self) -> dict[Place, float]:
+        """The seconds at each of the user's lines."""
+        return seconds_by_line(self.kernels)
 
     @property
     def sum_of_kernels(self) -> float:
@@ -144,7 +156,7 @@ def program_cost(
     times = measure(made, args, parallel_for_address, seconds, call_of)
     user = call_of is not None
     top = limits()
-    kernels = _costs(made, times.kernels, top)
+    kernels = _costs(made, times.kernels, top, times.bodies)
     memory = {
         "arguments": made.arguments,
         "results": made.results,
@@ -162,20 +174,25 @@ def program_cost(
         len(made.program.items.outputs) + bool(made.arena),
         tuple(_collectives(closed.jaxpr)),
         top,
+        sources(_codes(closed.jaxpr), seconds_by_line(kernels)),
     )
 
 
 def _costs(
-    made: ProgramReport, seconds: Sequence[float], top: MachineLimits
+    made: ProgramReport, seconds: Sequence[float], top: MachineLimits, bodies: _Bodies
 ) -> tuple[KernelCost, ...]:
     return tuple(
-        _cost(i, kernel, s, top)
+        _cost(i, kernel, s, top, bodies)
         for i, (kernel, s) in enumerate(zip(made.kernels, seconds))
     )
 
 
 def _cost(
-    index: int, kernel: KernelReport, seconds: float, top: MachineLimits
+    index: int,
+    kernel: KernelReport,
+    seconds: float,
+    top: MachineLimits,
+    bodies: _Bodies,
 ) -> KernelCost:
     moved = kernel.read + kernel.written
     work = sum(map(_work, kernel.eqns))
@@ -183,7 +200,7 @@ def _cost(
     bound = max(shares, key=shares.__getitem__)
     ops = tuple(dict.fromkeys(eqn.op.name for eqn in kernel.eqns)) or kernel.labels
     lines = dict.fromkeys(line(eqn.source_info) for eqn in kernel.eqns)
-    inner = tuple(_costs(p, [0.0] * len(p.kernels), top) for p in kernel.inner)
+    inner = _inner_costs(kernel, seconds, top, bodies)
     return KernelCost(
         index,
         kernel.kind,
@@ -200,6 +217,20 @@ def _cost(
         inner,
         kernel.kind == "loops" and {*ops, *kernel.labels} - {"part"} <= _MOVES,
         frozenset(str(v.aval.dtype) for eqn in kernel.eqns for v in eqn.outvars),
+        line_shares(kernel.eqns, inner),
+    )
+
+
+def _inner_costs(
+    kernel: KernelReport, seconds: float, top: MachineLimits, bodies: _Bodies
+) -> tuple[tuple[KernelCost, ...], ...]:
+    """The kernels of the programs that a kernel calls, which share its time."""
+    zeros = {p: [0.0] * len(p.kernels) for p in kernel.inner}
+    known = [list(map(float, bodies.get(p.program, zeros[p]))) for p in kernel.inner]
+    total = sum(map(sum, known)) or 1.0
+    return tuple(
+        _costs(program, [seconds * t / total for t in times], top, bodies)
+        for program, times in zip(kernel.inner, known, strict=True)
     )
 
 
@@ -226,6 +257,15 @@ def line(info: SourceInfo) -> str:
     file = info.code.co_filename
     text = linecache.getline(file, info.line).strip()
     return f"{os.path.basename(file)}:{info.line}  {text}".rstrip()
+
+
+def _codes(jaxpr: Jaxpr) -> Iterator[CodeType]:
+    """The functions of the user that a program was traced from."""
+    for eqn in jaxpr.eqns:
+        if eqn.source_info.code is not None:
+            yield eqn.source_info.code
+        for inner in jaxprs_in_params(eqn.params):
+            yield from _codes(inner)
 
 
 def _collectives(jaxpr: Jaxpr) -> Iterator[str]:

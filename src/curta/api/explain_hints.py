@@ -57,11 +57,64 @@ def _kernel_hints(kernel: KernelCost, share: float) -> Iterator[str]:
             f" (transpose), at {kernel.share_of_limit:.0%} of the limit of memory, and"
             f" {takes}: keep both arrays in the same order."
         )
+    elif share >= _WORTH_ADVICE and not kernel.reason:
+        yield from _limit_hints(kernel, takes)
     if kernel.dtypes & {"float64", "complex128"}:
         yield (
             f"Kernel {kernel.index} computes in float64 and {takes}: float32 has half"
             " the bytes, and twice the elements fit a vector."
         )
+
+
+def _limit_hints(kernel: KernelCost, takes: str) -> Iterator[str]:
+    """What may bring a kernel nearer to the limits of the machine."""
+    if kernel.share_of_limit >= _FAR_FROM_LIMIT:
+        return
+    reached = f"{kernel.share_of_limit:.0%} of the limit of {kernel.bound}"
+    if inner := [k for program in kernel.inner for k in program]:
+        slowest = max(inner, key=lambda k: k.seconds)
+        remedy = f"most of it is {' '.join(slowest.ops)}{_where(slowest)}; do more work"
+        remedy += " in each iteration, by vmap for one, or fewer iterations"
+    elif kernel.seconds < _SHORT:
+        remedy = "it has little work; larger arrays use the machine better"
+    else:
+        found = (text for ops, text in _REMEDIES if ops & {*kernel.ops})
+        remedy = next(found, "read fewer bytes, or narrower dtypes")
+    yield f"Kernel {kernel.index} {takes} at {reached}: {remedy}."
+
+
+_WORTH_ADVICE = 0.1  # of the time
+_SHORT = 2e-5  # seconds
+_REMEDIES: tuple[tuple[set[str], str], ...] = (
+    ({"sort", "sorted_rows"}, "top_k, min or partition do less than a sort"),
+    (
+        {"gather", "scatter", "scatter-add", "dynamic_slice", "scatter_add"},
+        "elements are read or written at scattered places; sort the indices, or use"
+        " slices where they are consecutive",
+    ),
+    (
+        {"cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"},
+        "each element waits for the one before; scan along a dim that is short",
+    ),
+    (
+        {"dot_general", "conv_general_dilated"},
+        "products of small or narrow matrices are slow; batch them into larger ones",
+    ),
+    (
+        {"cholesky", "lu", "qr", "eigh", "svd", "triangular_solve", "eig"},
+        "factorizations of small matrices are slow; batch them, and factorize once",
+    ),
+    (
+        {"exp", "log", "tanh", "sin", "cos", "erf", "erf_inv", "pow", "logistic"}
+        | {"lgamma", "digamma", "random_bits", "threefry2x32", "exp2", "log1p"},
+        "transcendental functions and random bits take its time; compute them once"
+        " and keep them",
+    ),
+    (
+        {"while", "scan"},
+        "its iterations depend on each other; vmap over several",
+    ),
+)
 
 
 def _reads_across(kernel: KernelCost) -> bool:

@@ -1,20 +1,24 @@
 """An explanation as a page of HTML: one file, which needs no network.
 
-Rows are sorted by the buttons in the head of the table, unfold as `details` do, and are
-searched by the field above; all of it works by the keyboard, and in dark mode.
+The first view is the user's source with the time of each line, warmer where more time
+is spent. Below are hints and a table of kernels. Its rows are sorted by the buttons in
+the head, unfold as `details` do, and are searched by the field above; all of it works
+by the keyboard, and in dark mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from curta.api.explain_costs import KernelCost, ProgramCost
+from curta.api.explain_lines import Place, Source
 from curta.api.explain_text import (
     AROUND,
     counted,
-    facts,
     headline,
+    limits,
+    memory,
     share_of_limit,
     title,
 )
@@ -42,6 +46,23 @@ th[aria-sort=descending] button::after { content: " \\2193" / "" }
 .python, .python summary { color: var(--bad); font-weight: 600 }
 pre { overflow-x: auto; font-size: 13px; background: #8881; padding: .6rem }
 .bar { height: .3rem; background: #4a7bd0 }
+.limit { font-size: 13px; opacity: .8 }
+.lines { margin: .2rem 0; padding: .2rem .4rem }
+.source { font: 13px/1.55 ui-monospace, SFMono-Regular, Menlo, monospace;
+  overflow-x: auto; border: 1px solid var(--line); border-radius: 4px }
+.source div { display: flex; width: max-content; min-width: 100%;
+  background: color-mix(in srgb, light-dark(#ff7a2f, #e0561a) var(--heat),
+    transparent) }
+.source span { flex: 0 0 4.6rem; text-align: right; padding-right: .6rem;
+  font-variant-numeric: tabular-nums }
+.source span + span { flex-basis: 2.6rem; opacity: .55 }
+.source code { font: inherit; white-space: pre; padding-right: 1rem }
+@media (max-width: 40rem) {
+  body { margin: 1rem auto } td, th { padding: .3rem .3rem }
+  .wide { display: none } td:last-child { min-width: 9rem }
+  .source span { flex-basis: 4rem; padding-right: .3rem }
+  .source span + span { flex-basis: 1.8rem }
+}
 input { font: inherit; padding: .2rem .5rem }
 """
 
@@ -90,14 +111,16 @@ def _page(cost: ProgramCost) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>{name} explained</title><style>{_STYLE}</style></head><body><main>"
     yield f"<h1>{escape(headline(cost))}</h1>"
-    yield from (f"<p>{escape(fact)}</p>" for fact in facts(cost))
+    yield f"<p>{escape(limits(cost))}</p>"
+    yield from _heat_map(cost)
     yield from _listed("Hints", cost.hints)
     yield "<h2>Kernels</h2>"
     yield '<p><label>Search <input type="search"></label> <output></output></p>'
     yield '<div class="table"><table><thead><tr>'
     for head in _HEADS:
         order = "descending" if head == "time" else "none"
-        css = ' class="n"' if head in _HEADS[1:5] else ""
+        wide = " wide" if head in _HEADS[3:5] else ""
+        css = f' class="n{wide}"' if head in _HEADS[1:5] else ""
         button = f'<button type="button">{head}</button>'
         yield f'<th scope="col"{css} aria-sort="{order}">{button}</th>'
     yield "</tr></thead><tbody>"
@@ -109,12 +132,71 @@ def _page(cost: ProgramCost) -> Iterator[str]:
         yield _cell(around, timed(around)) + _cell(
             around / total, _share(around / total)
         )
-        yield _cell(0, "") + _cell(0, "") + f"<td>{escape(AROUND)}</td></tr>"
+        yield _cell(0, "", " wide") * 2 + f"<td>{escape(AROUND)}</td></tr>"
     yield "</tbody></table></div>"
     yield from _listed("Collectives", cost.collectives)
+    yield f"<p>{escape(memory(cost))}</p>"
     yield "<h2>Program</h2><details><summary>The jaxpr, with your lines</summary>"
     yield f"<pre>{escape(cost.jaxpr)}</pre></details>"
     yield f"</main><script>{_SCRIPT}</script></body></html>"
+
+
+def _heat_map(cost: ProgramCost) -> Iterator[str]:
+    """The user's functions with the time of each line."""
+    seconds = cost.by_line
+    most = max(seconds.values(), default=0.0) or 1.0
+    for source in cost.sources:
+        name = escape(str(Place(source.file, source.first)))
+        yield f'<h2>{name}</h2><div class="source" tabindex="0" aria-label="{name}">'
+        yield from (
+            _source_line(source, i, seconds, most) for i in _shown(source, seconds)
+        )
+        yield "</div>"
+
+
+def _source_line(
+    source: Source, i: int, seconds: Mapping[Place, float], most: float
+) -> str:
+    time = seconds.get(Place(source.file, source.first + i), 0.0)
+    heat = f"{85 * time / most:.0f}%"
+    return (
+        f'<div style="--heat: {heat}"><span>{timed(time) if time else ""}</span>'
+        f"<span>{source.first + i}</span><code>{escape(source.lines[i])}</code></div>"
+    )
+
+
+_WHOLE = 120  # lines of a function that are all shown
+_AROUND_LINE = 4  # lines around one that takes time, in longer ones
+
+
+def _shown(source: Source, seconds: Mapping[Place, float]) -> list[int]:
+    """The lines to show: all of a short function, those around the times of a long."""
+    count = len(source.lines)
+    if count <= _WHOLE:
+        return [*range(count)]
+    near = {
+        place.line - source.first + step
+        for place in seconds
+        if place.file == source.file
+        for step in range(-_AROUND_LINE, _AROUND_LINE + 1)
+    }
+    return sorted(i for i in near if 0 <= i < count)
+
+
+def _always_shown(kernel: KernelCost) -> Iterator[str]:
+    """The limit and the lines of a kernel, or why it runs in Python."""
+    if kernel.reason:
+        yield f'<p class="limit python">in Python: {escape(kernel.reason)}</p>'
+    if limit := share_of_limit(kernel):
+        yield f'<div class="limit">{escape(limit)}</div>'
+    if kernel.lines:
+        lines = escape(chr(10).join(kernel.lines[:_LINES]))
+        more = len(kernel.lines) - _LINES
+        rest = f"\nand {more} more" if more > 0 else ""
+        yield f'<pre class="lines">{lines}{rest}</pre>'
+
+
+_LINES = 5
 
 
 def _listed(name: str, items: Sequence[str]) -> Iterator[str]:
@@ -126,20 +208,19 @@ def _listed(name: str, items: Sequence[str]) -> Iterator[str]:
 def _row(kernel: KernelCost, share: float) -> Iterator[str]:
     css = ' class="python"' if _has_python(kernel) else ""
     yield f'<tr{css}><td data-v="{kernel.index}">{kernel.index}</td>'
-    for value, shown in (
-        (kernel.seconds, timed(kernel.seconds)),
-        (share, _share(share)),
-        (kernel.bytes, sized(kernel.bytes)),
-        (kernel.flops, counted(kernel.flops)),
-    ):
-        yield _cell(value, shown)
+    yield _cell(kernel.seconds, timed(kernel.seconds))
+    yield _cell(share, _share(share))
+    yield _cell(kernel.bytes, sized(kernel.bytes), " wide")
+    yield _cell(kernel.flops, counted(kernel.flops), " wide")
     yield f"<td><details><summary>{escape(title(kernel))}</summary>"
     yield from _details(kernel)
-    yield "</details></td></tr>"
+    yield "</details>"
+    yield from _always_shown(kernel)
+    yield "</td></tr>"
 
 
-def _cell(value: float, shown: str) -> str:
-    return f'<td class="n" data-v="{value!r}">{shown}</td>'
+def _cell(value: float, shown: str, css: str = "") -> str:
+    return f'<td class="n{css}" data-v="{value!r}">{shown}</td>'
 
 
 def _share(share: float) -> str:
@@ -152,19 +233,17 @@ def _has_python(kernel: KernelCost) -> bool:
 
 
 def _details(kernel: KernelCost) -> Iterator[str]:
-    facts = [share_of_limit(kernel), *(f"apart: {x}" for x in kernel.apart)]
-    if kernel.reason:
-        facts.insert(0, f"in Python: {kernel.reason}")
-    yield from (f"<p>{escape(fact)}</p>" for fact in facts if fact)
-    if kernel.lines:
-        yield f"<pre>{escape(chr(10).join(kernel.lines))}</pre>"
+    yield from (f"<p>{escape(f'apart: {x}')}</p>" for x in kernel.apart)
     yield "<details><summary>loops</summary>"
     yield f"<pre>{escape(kernel.code)}</pre></details>"
     for number, program in enumerate(kernel.inner):
         yield f"<p>program {number}, run by it:</p><ul>"
         for inner in program:
             css = ' class="python"' if _has_python(inner) else ""
-            yield f"<li{css}><details><summary>{escape(title(inner))}</summary>"
+            head = f"{timed(inner.seconds)} {title(inner)}"
+            yield f"<li{css}><details><summary>{escape(head)}</summary>"
             yield from _details(inner)
-            yield "</details></li>"
+            yield "</details>"
+            yield from _always_shown(inner)
+            yield "</li>"
         yield "</ul>"

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from curta.api.explain_costs import KernelCost, ProgramCost
 from curta.api.readable import sized, timed
 
-_LINES = 3  # of the user's, for each kernel
 _KERNELS = 20
-AROUND = "the call: arguments, memory for results, starting the program"
+_INNER = 3  # kernels of each body
+_TITLE = 44  # characters
+AROUND = "the call around the kernels"
 
 
 def text(cost: ProgramCost) -> str:
@@ -19,72 +20,88 @@ def text(cost: ProgramCost) -> str:
 
 def _lines(cost: ProgramCost) -> Iterator[str]:
     yield headline(cost)
-    yield from facts(cost)
+    yield limits(cost)
     yield ""
-    yield f"{'#':>3} {'time':>9} {'share':>6} {'bytes':>10} {'flops':>8}  kernel"
+    yield f"{'#':>3} {'time':>9} {'share':>6} {'limit':>10}  kernel"
     total = cost.seconds or 1.0
     kernels = sorted(cost.kernels, key=lambda k: -k.seconds)
     for kernel in kernels[:_KERNELS]:
-        yield from _kernel_lines(kernel, kernel.seconds / total)
+        yield from _kernel_lines(kernel, total)
     if rest := kernels[_KERNELS:]:
         seconds = sum(k.seconds for k in rest)
-        yield (
-            f"    {timed(seconds):>9} {seconds / total:>6.1%}{'':>21}{len(rest):,}"
-            " kernels more, which `kernels` and the page of `save` list"
-        )
+        yield _row("", seconds, total, "", f"{len(rest):,} more, in `kernels`")
     if (around := cost.around_kernels) is not None:
-        yield f"    {timed(around):>9} {around / total:>6.1%}{'':>21}{AROUND}"
+        yield _row("", around, total, "", AROUND)
     for title, items in (("collectives", cost.collectives), ("hints", cost.hints)):
         if items:
-            yield ""
             yield f"{title}:"
             yield from (f"  - {item}" for item in items)
 
 
 def headline(cost: ProgramCost) -> str:
-    """How long the program takes, in how many kernels."""
+    """How long the program takes, in how many kernels, and its memory."""
     count, steps = len(cost.kernels), len(cost.python_steps)
-    whole = "" if cost.call is None else f"{timed(cost.seconds)} in all, "
     python = f", {steps} in Python" if steps else ""
-    typical = ""
-    if cost.typical is not None:
-        typical = f"; half of the calls took more than {timed(cost.typical)}"
+    typical = "" if cost.typical is None else f" (median {timed(cost.typical)})"
     return (
-        f"{cost.name}: {whole}{timed(cost.sum_of_kernels)} in {count}"
-        f" kernel{'s' * (count != 1)}{python}{typical}"
+        f"{cost.name}: {timed(cost.seconds)}{typical} in {count}"
+        f" kernel{'s' * (count != 1)}{python}; peak {sized(cost.memory['peak'])}"
     )
 
 
-def facts(cost: ProgramCost) -> Iterator[str]:
-    """Memory, and the limits of the machine."""
+def memory(cost: ProgramCost) -> str:
+    """The bytes of a call by kind."""
     sizes = ", ".join(f"{name} {sized(n)}" for name, n in cost.memory.items())
-    yield f"memory: {sizes}; {cost.allocations} allocations a call"
+    return f"memory: {sizes}; {cost.allocations} allocations per call"
+
+
+def limits(cost: ProgramCost) -> str:
+    """The limits of the machine."""
     top = cost.limits
-    yield (
-        f"limits: {sized(top.bytes)}/s of memory, {top.flops / 1e9:.0f} Gflop/s in"
-        f" products of float32, {top.threads} threads"
+    return (
+        f"limits: {sized(top.bytes)}/s, {top.flops / 1e9:.0f} Gflop/s,"
+        f" {top.threads} threads"
     )
 
 
-def _kernel_lines(kernel: KernelCost, share: float) -> Iterator[str]:
-    limit = share_of_limit(kernel)
-    yield (
-        f"{kernel.index:>3} {timed(kernel.seconds):>9} {share:>6.1%}"
-        f" {sized(kernel.bytes):>10} {counted(kernel.flops):>8}"
-        f"  {title(kernel)}{f' ({limit})' if limit else ''}"
+def _row(number: str, seconds: float, total: float, limit: str, what: str) -> str:
+    return (
+        f"{number:>3} {timed(seconds):>9} {seconds / total:>6.1%} {limit:>10}  {what}"
     )
+
+
+def _kernel_lines(kernel: KernelCost, total: float) -> Iterator[str]:
+    what = f"{short_title(kernel)}  {main_line(kernel)}".rstrip()
+    limit = short_limit(kernel)
+    yield _row(str(kernel.index), kernel.seconds, total, limit, what)
     if kernel.reason:
-        yield f"      in Python: {kernel.reason}"
-    for line in kernel.lines[:_LINES]:
-        yield f"      {line}"
-    if len(kernel.lines) > _LINES:
-        yield f"      and {len(kernel.lines) - _LINES} lines more"
-    if kernel.apart:
-        yield f"      apart: {'; '.join(kernel.apart)}"
-    for number, program in enumerate(kernel.inner):
-        for inner in program:
-            python = f", in Python: {inner.reason}" if inner.reason else ""
-            yield f"      program {number}: {title(inner)}{python}"
+        yield f"{'':>32} in Python: {kernel.reason}"
+    bodies = [k for program in kernel.inner for k in program]
+    shown = sorted(bodies, key=lambda k: -k.seconds)[:_INNER]
+    for inner in [k for k in bodies if k in shown or k.reason]:
+        what = f"  {short_title(inner)}  {main_line(inner)}".rstrip()
+        yield _row("", inner.seconds, total, "", what)
+        if inner.reason:
+            yield f"{'':>34} in Python: {inner.reason}"
+
+
+def main_line(kernel: KernelCost) -> str:
+    """The user's line that takes most of a kernel's time, as `model.py:12`."""
+    shares = kernel.shares
+    return str(max(shares, key=shares.__getitem__)) if shares else ""
+
+
+def short_title(kernel: KernelCost) -> str:
+    """The title, cut to what fits in a line."""
+    full = title(kernel)
+    return full if len(full) <= _TITLE else f"{full[: _TITLE - 3]}..."
+
+
+def short_limit(kernel: KernelCost) -> str:
+    """The share of the nearest limit, as `43% memory`."""
+    kind = "memory" if kernel.bound == "memory" else "flops"
+    share = kernel.share_of_limit
+    return f"{min(share, 1):.0%} {kind}" if share >= 0.005 else ""
 
 
 def title(kernel: KernelCost) -> str:
@@ -127,8 +144,8 @@ def difference(first: ProgramCost, second: ProgramCost) -> str:
         same = next((k for k in left if _same(k, kernel)), None)
         if same is not None:
             left.remove(same)
-        lines.append(_row(kernel, same))
-    lines += [_row(None, kernel) for kernel in left]
+        lines.append(_compared(kernel, same))
+    lines += [_compared(None, kernel) for kernel in left]
     for sign, one, other in (("-", first, second), ("+", second, first)):
         lines += [f"{sign} {hint}" for hint in _only(one.hints, other.hints)]
     return "\n".join(lines)
@@ -138,7 +155,7 @@ def _same(a: KernelCost, b: KernelCost) -> bool:
     return a.kind == b.kind and a.ops == b.ops
 
 
-def _row(first: KernelCost | None, second: KernelCost | None) -> str:
+def _compared(first: KernelCost | None, second: KernelCost | None) -> str:
     sign = " " if first and second else "-" if first else "+"
     times = [timed(k.seconds) if k else "" for k in (first, second)]
     kernel = first or second

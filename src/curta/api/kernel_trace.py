@@ -8,7 +8,9 @@ from typing import Any
 
 from curta.api.explain_costs import line
 from curta.compiler import llvm_binding as binding
-from curta.compiler.report import KernelReport, clocked, report
+from curta.compiler.clocks import clocked
+from curta.compiler.executable import NDArray
+from curta.compiler.report import KernelReport, report
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config
 from curta.core.evaluate import const_as_numpy
@@ -16,6 +18,8 @@ from curta.core.recorder import Recorder
 from curta.runtime.array import wrap
 from curta.runtime.devices import default_is_host
 from curta.runtime.dispatch import CompiledCall, is_placed
+from curta.runtime.donation import give_up
+from curta.runtime.native_executable import NativeExecutable
 
 
 def with_kernels(
@@ -23,8 +27,7 @@ def with_kernels(
 ) -> Callable[[Sequence[Any]], Any]:
     """A runner of a program that records its kernels, where they can be timed.
 
-    Programs that overwrite arguments, or run on other devices or several, are recorded
-    as a whole.
+    Programs that run on other devices, or several, are recorded as a whole.
     """
     if not recorder.kernels or not is_one_program(compiled, leaves):
         return compiled
@@ -37,9 +40,9 @@ def with_kernels(
 
 
 def is_one_program(compiled: Any, leaves: Sequence[Any]) -> bool:
-    """Return True if a call runs one program on this CPU, and all arguments live on."""
+    """Return True if a call runs one program on this CPU."""
     simple = type(compiled) is CompiledCall and not (
-        compiled.consumed or compiled.known_destinations or compiled.without_bits
+        compiled.known_destinations or compiled.without_bits
     )
     return simple and default_is_host() and not any(map(is_placed, leaves))
 
@@ -49,19 +52,32 @@ class KernelTrace:
 
     def __init__(self, recorder: Recorder, compiled: CompiledCall):
         self._recorder, self._compiled = recorder, compiled
-        self._made = report(compiled.closed)
+        # Donated arguments are overwritten, as by the program itself.
+        in_place = {i: out for out, i in compiled.run.overwrites.items()}
+        self._made = report(compiled.closed, in_place)
         self._program = clocked(self._made, parallel_for_address)
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         compiled, start = self._compiled, time.perf_counter()
-        given = map(const_as_numpy, leaves, compiled.in_avals)
-        outs = self._program.executable(*given)
+        given = [*map(const_as_numpy, leaves, compiled.in_avals)]
+        outs = self._run(given)
+        give_up(compiled.consumed, leaves)
         times = self._program.kernels()
         for kernel, spent in zip(self._made.kernels, times, strict=True):
             kind = "python" if kernel.in_python else "kernel"
             self._recorder.add(_title(kernel), kind, start, spent, **_details(kernel))
             start += spent
         return list(map(wrap, outs, compiled.out_avals))
+
+    def _run(self, given: list[NDArray]) -> Sequence[NDArray]:
+        """The results; those that overwrite an argument lie in a copy of it."""
+        executable, pairs = self._program.executable, self._compiled.run.overwrites
+        if not pairs:
+            return executable(*given)
+        for i in pairs.values():
+            given[i] = given[i].copy()
+        native = NativeExecutable(executable, executable.native, pairs)
+        return native(*given)
 
 
 def _title(kernel: KernelReport) -> str:

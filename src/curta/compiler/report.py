@@ -7,31 +7,26 @@ between them.
 from __future__ import annotations
 
 import functools
-import itertools
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import TypeVar
 
-import numpy as np
-
 from curta._base.lazy_dataclass import dataclass
-from curta.compiler.emit.emission import emit
+from curta.compiler.clocks import clocked
 from curta.compiler.executable import Executable, Launcher, NDArray
 from curta.compiler.fuse.groups import FusionGroup
-from curta.compiler.library.clock import ReadClock, function_address
-from curta.compiler.loading import load
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
-from curta.compiler.lower.items import LibraryItem, RegionItem, written
+from curta.compiler.lower.items import RegionItem, written
 from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_work
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Work, buffers, called_programs, works_in
-from curta.compiler.program.works import rearranged, work_cost
 from curta.compiler.targets import host
-from curta.core.dim import typical
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 
 
@@ -86,9 +81,15 @@ class ProgramReport:
         return self.arena + self.results + self.arguments + self.constants
 
 
-def report(closed: ClosedJaxpr) -> ProgramReport:
-    """Return the report of a program as it is compiled for this machine."""
-    return _report(lower(closed, host()))
+def report(closed: ClosedJaxpr, in_place: InPlace | None = None) -> ProgramReport:
+    """Return the report of a program as it is compiled for this machine.
+
+    Args:
+        closed: the program.
+        in_place: arguments that it may overwrite, each with the result that may take
+            its memory.
+    """
+    return _report(lower(closed, host(), in_place=in_place))
 
 
 def _report(program: Program) -> ProgramReport:
@@ -233,62 +234,14 @@ class Times:
     """Seconds of the call that took least: of each kernel in it, and of all of it.
 
     `typical` is the median of all calls. Both are None where there was one call.
+    `bodies` has what the kernels of each program that a loop or a branch runs took, in
+    any unit.
     """
 
     kernels: tuple[float, ...]
     call: float | None = None
     typical: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class ClockedProgram:
-    """A program that reads a clock before its kernels and after each of them.
-
-    The `executable` is called as the program itself is. The `readings` are those of the
-    last call: seconds, and nanoseconds. Between two of them ran a kernel, or several of
-    them side by side; the `shares` are their parts of the time, by what they cost.
-    """
-
-    executable: Executable
-    readings: NDArray
-    clock: int
-    shares: tuple[tuple[float, ...], ...]
-
-    def kernels(self) -> tuple[float, ...]:
-        """The seconds of the kernels in the last call."""
-        seconds, rest = np.diff(self.readings, axis=0).T
-        times = zip((seconds + 1e-9 * rest).tolist(), self.shares, strict=True)
-        return tuple(time * share for time, shares in times for share in shares)
-
-    def sample(self, call: Callable[[], object]) -> tuple[float, tuple[float, ...]]:
-        """The seconds of a call of the executable, and of the kernels in it."""
-        start = time.clock_gettime(self.clock)
-        call()
-        return time.clock_gettime(self.clock) - start, self.kernels()
-
-
-def clocked(
-    made: ProgramReport, parallel_for: Launcher, clock: int = time.CLOCK_MONOTONIC
-) -> ClockedProgram:
-    """A program with the clock read between its kernels."""
-    function = Buffer("clock_gettime", np.dtype(np.uint64), 1)
-    readings = np.zeros((len(made.together) + 1, 2), np.int64)
-    ends = [Buffer(f"time{i}", readings.dtype, 2) for i in range(len(readings))]
-    reads = [LibraryItem(ReadClock(clock), (function,), (end,)) for end in ends]
-    works: list[Work] = [reads[0]]
-    kernels, shares = iter(made.kernels), []
-    for count, after in zip(made.together, reads[1:], strict=True):
-        row = [*itertools.islice(kernels, count)]
-        works += [*(w for kernel in row for w in kernel.works), after]
-        costs = [1 + typical(sum(map(work_cost, kernel.works))) for kernel in row]
-        shares.append(tuple(cost / sum(costs) for cost in costs))
-    address = np.array([function_address()], np.uint64)
-    # The clock's readings are passed as further constants, which end the table.
-    program = made.program
-    arrays = (*program.consts, address, *readings)
-    pointers = (*program.pointers, function, *ends)
-    executable = load(emit(rearranged(program, works, pointers, arrays)), parallel_for)
-    return ClockedProgram(executable, readings, clock, tuple(shares))
+    bodies: Mapping[Program, NDArray] = field(default_factory=dict)
 
 
 def measure(
@@ -311,10 +264,11 @@ def measure(
     if call_of is not None:
         call = call_of(executable)
     if any(k.in_python for k in made.kernels):
-        return Times(program.sample(call)[1])
+        return Times(program.sample(call)[1], bodies=program.totals.of)
     samples = [*_for_a_while(functools.partial(program.sample, call), seconds)]
     least, kernels = min(samples)
-    return Times(kernels, least, statistics.median(s for s, _ in samples))
+    typical_call = statistics.median(s for s, _ in samples)
+    return Times(kernels, least, typical_call, program.totals.of)
 
 
 def _for_a_while(measured: Callable[[], T], seconds: float) -> Iterator[T]:

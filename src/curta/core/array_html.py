@@ -12,6 +12,11 @@ import numpy as np
 
 _Any = np.ndarray[Any, Any]
 
+# Renderers of notebooks may give `pre` their own font, and break long lines.
+_TEXT = (
+    "margin: 0; font-family: ui-monospace, Menlo, Consolas, monospace;"
+    " white-space: pre; overflow-x: auto; max-width: 100%"
+)
 _READ = 1024  # elements along a dim, at most, of which the pixels are means
 _SIDE = 128  # pixels
 _SHOWN = 144  # the longer side on the screen, in CSS's pixels
@@ -25,7 +30,7 @@ _DIVERGING = (0x214CA0, 0x92B2DE, 0xF7F7F7, 0xE89882, 0xA81628)
 def array_html(x: Any, values: _Any | None = None) -> str:
     """The array as HTML; `values` are the elements of a matrix to be pictured."""
     parts = [
-        f'<pre style="margin: 0">{escape(repr(x))}</pre>',
+        f'<pre style="{_TEXT}">{escape(repr(x))}</pre>',
         f'<div style="font-size: smaller; opacity: .75">{escape(facts(x))}</div>',
     ]
     if values is not None and min(values.shape) >= _LEAST:

@@ -110,11 +110,12 @@ def rearranged(
     pointers: Sequence[Buffer],
     consts: Sequence[np.ndarray[Any, Any]],
 ) -> Program:
-    """Return a program with other works, pointers and constants.
+    """Return a program with further works, pointers and constants.
 
-    No work overwrites an argument or a temporary that another one may still read.
+    The works of the program keep their order and their arena: temporaries lie where
+    they lay, and the caller of a body provides an arena of that size.
     """
-    arena = arena_of(works, pointers, program.roots, {})
+    arena = program.arena
     return dataclasses.replace(
         program,
         groups=tuple((work,) for work in works),
@@ -123,7 +124,6 @@ def rearranged(
         arena=arena,
         arena_word=len(consts) + 1,
         consts=tuple(consts),
-        in_place=frozenset(),
         often=False,
         **demands(works, arena),
     )
