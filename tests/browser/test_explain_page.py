@@ -41,6 +41,18 @@ def test_it_opens_with_the_most_expensive_kernel_first(open_page, path, explaine
     assert page.locator("li", has_text="runs in Python").count() == 1
 
 
+def test_the_source_with_times_comes_first(open_page, path):
+    page = open_page(path)
+    source = page.locator(".source")
+    assert source.count() == 1 and "jnp.tanh(x @ x)" in source.text_content()
+    heats = source.locator("div").evaluate_all(
+        "divs => divs.map(d => d.style.getPropertyValue('--heat'))"
+    )
+    assert "85%" in heats
+    top = source.bounding_box()["y"]
+    assert top < page.locator("table").bounding_box()["y"]
+
+
 def test_columns_are_sorted_by_their_heads(open_page, path):
     page = open_page(path)
     for number, name in enumerate(("kernel", "time", "share", "bytes", "flops"), 1):
@@ -86,10 +98,11 @@ def test_the_keyboard_reaches_all_of_it(open_page, path):
     active = "document.activeElement"
     focused = f"{active}.tagName + ' ' + {active}.textContent"
     seen = []
-    for _ in range(9):
+    for _ in range(10):
         page.keyboard.press("Tab")
         seen.append(page.evaluate(focused))
-    assert seen[0].startswith("INPUT")
+    assert seen[0].startswith("DIV")  # the source, which scrolls
+    assert seen[1].startswith("INPUT")
     assert [s for s in seen if s.startswith("BUTTON")][:2] == [
         "BUTTON kernel",
         "BUTTON time",

@@ -140,6 +140,51 @@ MISTAKES = {
         AttributeError,
         ["Unrecognized config option: jax_debug_nan.", "'jax_debug_nans'"],
     ),
+    "pair with has_aux": (
+        lambda: curta.grad(lambda x: x, has_aux=True)(1.0),
+        TypeError,
+        ["two-element tuple, but got float32[].", "returns a pair"],
+    ),
+    "index by a loop's counter": (
+        lambda: lax.fori_loop(0, 3, lambda i, c: c + [1, 2, 3][i], 0),
+        curta.errors.TracerIntegerConversionError,
+        ["for fori_loop. It is an argument of the function"],
+    ),
+    "fields of a format": (
+        lambda: curta.debug.print("{} {}", X),
+        IndexError,
+        ["'{} {}' has more fields than the 1 positional arguments"],
+    ),
+    "mode of an index": (
+        lambda: X.at[10].get(mode="error"),
+        ValueError,
+        ["Unknown gather mode", "'fill', 'drop', 'clip', 'promise_in_bounds'"],
+    ),
+    "value of a setting": (
+        lambda: curta.config.update("jax_enable_x64", "maybe"),
+        ValueError,
+        ["jax_enable_x64: invalid truth value 'maybe'"],
+    ),
+    "cotangents by key": (
+        lambda: curta.vjp(lambda x: {"a": x}, 1.0)[1]({"b": 1.0}),
+        ValueError,
+        ["only the former has 'a' and only the latter has 'b'"],
+    ),
+    "tangents by key": (
+        lambda: curta.jvp(lambda d: d["a"], ({"a": 1.0},), ({"b": 1.0},)),
+        TypeError,
+        ["at [0]", "only the former has 'a' and only the latter has 'b'"],
+    ),
+    "carry of another kind": (
+        lambda: lax.while_loop(lambda x: x < 3, lambda x: (x, x), 0.0),
+        TypeError,
+        ["carry x is a float32[] array but the corresponding"],
+    ),
+    "parts of a split": (
+        lambda: jnp.split(jnp.ones(5), 2),
+        ValueError,
+        ["5 elements in 2 parts leave 1", "array_split"],
+    ),
     "symbolic length": (
         lambda: exported(lambda x: x.reshape(len(x), -1)),
         TypeError,

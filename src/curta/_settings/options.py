@@ -87,7 +87,13 @@ class Config(threading.local):
             AttributeError: there is no setting of that name.
             ValueError: the value is none of those the setting can have.
         """
-        find_option(name).set_global(value)
+        option = find_option(name)
+        try:
+            option.set_global(value)
+        except ValueError as error:
+            if name in str(error):
+                raise
+            raise type(error)(f"{name}: {error}") from None
 
     def read(self, name: str) -> Any:
         """The value of a setting, given its name as a string."""

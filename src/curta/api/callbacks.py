@@ -357,7 +357,12 @@ def _check_format(fmt: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None
     except KeyError as error:
         name = error.args[0]
         raise KeyError(f"{name}: debug.print has no argument {name}=...") from None
-    except (IndexError, ValueError) as error:
+    except IndexError:
+        raise IndexError(
+            f"debug.print: the format {fmt!r} has more fields than the {len(args)}"
+            " positional arguments"
+        ) from None
+    except ValueError as error:
         raise error.with_traceback(None) from None
 
 

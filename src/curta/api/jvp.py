@@ -17,6 +17,7 @@ from curta.core.trace import typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import instantiate
 from curta.transforms.jvp import jvp as jvp_flat
+from curta.tree.mismatch import first_difference
 
 
 @overload
@@ -84,7 +85,8 @@ def jvp(
             "primal and tangent arguments to jax.jvp must have the same tree"
             f" structure; primals have tree structure"
             f" {tree_util.tree_structure(primals)} whereas tangents have tree structure"
-            f" {tree_util.tree_structure(tangents)}."
+            f" {tree_util.tree_structure(tangents)}"
+            f"{first_difference(in_tree, tangent_tree)}."
         )
     for p, t in zip(leaves, tangent_leaves, strict=True):
         _check_tangent(typeof(p), typeof(t))

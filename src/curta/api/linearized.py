@@ -116,6 +116,13 @@ def only_to(jaxpr: Jaxpr, wanted: Sequence[bool]) -> Jaxpr:
     return jaxpr.replace(eqns=kept)
 
 
+def _shown_output(out: Any) -> str:
+    """What a function returned, arrays by their types."""
+    if is_value(out):
+        return str(typeof(out).str_short())
+    return f"type {type(out)} with value {out!r}"
+
+
 class LinearizedCall(NamedTuple):
     """A linearized call: its flat inputs and outputs, the map, residuals, `aux`."""
 
@@ -206,7 +213,8 @@ class FlatWithAux:
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             raise TypeError(
                 "expected function with aux output to return a two-element tuple, but"
-                f" got type {type(out)} with value {out!r}"
+                f" got {_shown_output(out)}. With has_aux=True the function returns a"
+                " pair: what is differentiated, and the rest."
             )
         outs, self.out_tree = tree_util.tree_flatten(out[0])
         aux, self.aux_tree = tree_util.tree_flatten(out[1])

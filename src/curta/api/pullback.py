@@ -12,6 +12,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Jaxpr
 from curta.core.refs import Ref, addupdate
 from curta.core.trace import typeof
+from curta.tree.mismatch import first_difference
 
 
 class _Mark:
@@ -244,7 +245,8 @@ class VJP:
                 "unexpected tree structure.\n\nThe argument to a VJP function returned"
                 " by `jax.vjp` must match the pytree structure of the differentiated"
                 f" function {linear.debug_info.function()}.\n\nBut the tree structures"
-                f" differ: expected {linear.out_tree}, got {ct_tree}."
+                f" differ: expected {linear.out_tree}, got {ct_tree}"
+                f"{first_difference(linear.out_tree, ct_tree)}."
             )
         for ct, out in zip(leaves, linear.out_avals, strict=True):
             _check_cotangent(typeof(ct), out)

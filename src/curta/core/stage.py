@@ -265,10 +265,10 @@ def _first_lines(eqns: Sequence[Eqn]) -> str:
     ]
     if len(first) > _MOST_FIRST_LINES:
         shown.append("\n\n(Additional originating lines are not shown.)")
-    return (
-        "This value became a tracer due to JAX operations on these lines:"
-        f"{''.join(shown)}"
-    )
+    if not shown:
+        return "It is an argument of the function, or computed from none of its own."
+    listed = "".join(shown)
+    return f"This value became a tracer due to operations on these lines:{listed}"
 
 
 _out_avals: dict[Any, Any] = {}

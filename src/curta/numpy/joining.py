@@ -363,7 +363,9 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
         length, rest = divmod(size, count)
         if rest and name != "array_split":
             raise ValueError(
-                f"array split does not result in an equal division: rest is {rest}"
+                "array split does not result in an equal division:"
+                f" {size} elements in {count} parts leave {rest}. array_split makes"
+                " parts of different sizes."
             )
         sizes = [length + 1] * rest + [length] * (count - rest)
     return list(lax.split(ary, sizes, axis=axis))

@@ -191,6 +191,14 @@ def equality_errors_pytreedef(
     )
 
 
+def first_difference(expected: PyTreeDef, got: PyTreeDef) -> str:
+    """Where two structures first differ, as a clause that follows them in a message."""
+    for path, one, other, why in equality_errors_pytreedef(expected, got):
+        at = f" at {keystr(path)}" if path else ""
+        return f"; the first has {one}{at}, the second {other}: {why}"
+    return ""
+
+
 class _UnknownLeaf:
     """Stands for a leaf of which nothing is known."""
 
@@ -199,7 +207,10 @@ _leaf = _UnknownLeaf()
 
 
 def _type_name(tree: Any) -> str:
-    return "pytree leaf" if tree is _leaf else str(type(tree))
+    if tree is _leaf:
+        return "pytree leaf"
+    short = getattr(getattr(tree, "aval", tree), "str_short", None)
+    return f"{short()} array" if callable(short) else str(type(tree))
 
 
 def _equality_errors(

@@ -41,7 +41,8 @@ class GatherScatterMode(enum.Enum):
         if isinstance(mode, GatherScatterMode):
             return mode
         if not isinstance(mode, str | None) or mode not in _MODES:
-            raise ValueError(f'Unknown gather mode "{mode}"')
+            known = ", ".join(repr(name) for name in _MODES if name)
+            raise ValueError(f'Unknown gather mode "{mode}". Modes are {known}.')
         return _MODES[mode]
 
 
