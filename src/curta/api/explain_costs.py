@@ -15,7 +15,13 @@ import numpy as np
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import once
 from curta.api.cost import eqn_flops, eqn_transcendentals
-from curta.api.explain_lines import Place, Source, line_shares, seconds_by_line, sources
+from curta.api.explain_lines import (
+    SourceLines,
+    UserLine,
+    line_shares,
+    seconds_by_line,
+    sources,
+)
 from curta.api.jit import jit
 from curta.compiler import targets
 from curta.compiler.executable import Executable
@@ -80,7 +86,7 @@ class KernelCost:
     inner: tuple[tuple[KernelCost, ...], ...]
     only_moves: bool
     dtypes: frozenset[str]
-    shares: Mapping[Place, float]
+    shares: Mapping[UserLine, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +106,11 @@ class ProgramCost:
     allocations: int
     collectives: tuple[str, ...]
     limits: MachineLimits
-    sources: tuple[Source, ...]
+    sources: tuple[SourceLines, ...]
     hints: tuple[str, ...] = ()
 
     @property
-    def by_line(self) -> dict[Place, float]:
+    def by_line(self) -> dict[UserLine, float]:
         """The seconds at each of the user's lines."""
         return seconds_by_line(self.kernels)
 

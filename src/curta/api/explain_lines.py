@@ -20,7 +20,7 @@ from curta.core.jaxpr import Eqn, jaxprs_in_params
 _TRANSCENDENTAL = 8  # simple operations
 
 
-class Place(NamedTuple):
+class UserLine(NamedTuple):
     """A line of a file."""
 
     file: str
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceLines:
     """Lines of a file from `first` on: one function, or several that overlap."""
 
     file: str
@@ -39,9 +39,9 @@ class Source:
     lines: tuple[str, ...]
 
 
-def line_shares(eqns: Sequence[Eqn], inner: Any) -> Mapping[Place, float]:
+def line_shares(eqns: Sequence[Eqn], inner: Any) -> Mapping[UserLine, float]:
     """The part of a kernel's time at each line; `inner` are its programs' kernels."""
-    weights: defaultdict[Place, float] = defaultdict(float)
+    weights: defaultdict[UserLine, float] = defaultdict(float)
     for program in inner:
         for kernel in program:
             for place, share in kernel.shares.items():
@@ -53,7 +53,7 @@ def line_shares(eqns: Sequence[Eqn], inner: Any) -> Mapping[Place, float]:
     return {place: weight / total for place, weight in weights.items()} if total else {}
 
 
-def _weights(eqns: Iterable[Eqn]) -> Iterator[tuple[Place, float]]:
+def _weights(eqns: Iterable[Eqn]) -> Iterator[tuple[UserLine, float]]:
     """Estimated costs of eqns at their lines; those of a loop are its body's."""
     for eqn in eqns:
         inner = [*jaxprs_in_params(eqn.params)]
@@ -65,12 +65,12 @@ def _weights(eqns: Iterable[Eqn]) -> Iterator[tuple[Place, float]]:
         if info.code is not None:
             count = sum(v.aval.size for v in eqn.outvars if hasattr(v.aval, "size"))
             work = eqn_flops(eqn) + _TRANSCENDENTAL * eqn_transcendentals(eqn)
-            yield Place(info.code.co_filename, info.line), 1.0 + work + count
+            yield UserLine(info.code.co_filename, info.line), 1.0 + work + count
 
 
-def seconds_by_line(kernels: Iterable[Any]) -> dict[Place, float]:
+def seconds_by_line(kernels: Iterable[Any]) -> dict[UserLine, float]:
     """The seconds of kernels at each of the user's lines."""
-    result: defaultdict[Place, float] = defaultdict(float)
+    result: defaultdict[UserLine, float] = defaultdict(float)
     for kernel in kernels:
         for place, share in kernel.shares.items():
             result[place] += kernel.seconds * share
@@ -78,8 +78,8 @@ def seconds_by_line(kernels: Iterable[Any]) -> dict[Place, float]:
 
 
 def sources(
-    codes: Iterable[CodeType], seconds: Mapping[Place, float]
-) -> tuple[Source, ...]:
+    codes: Iterable[CodeType], seconds: Mapping[UserLine, float]
+) -> tuple[SourceLines, ...]:
     """The functions that take time, those that take most first."""
     found: dict[str, list[tuple[int, list[str]]]] = {}
     for code in dict.fromkeys(codes):
@@ -94,16 +94,16 @@ def sources(
     return tuple(source for time, source in timed if time)
 
 
-def _merged(file: str, parts: list[tuple[int, list[str]]]) -> Iterator[Source]:
+def _merged(file: str, parts: list[tuple[int, list[str]]]) -> Iterator[SourceLines]:
     """Functions of a file; one within another is part of that."""
     last = 0
     for first, lines in sorted(parts, key=lambda part: (part[0], -len(part[1]))):
         if first > last:
-            yield Source(file, first, tuple(x.rstrip("\n") for x in lines))
+            yield SourceLines(file, first, tuple(x.rstrip("\n") for x in lines))
         last = max(last, first + len(lines) - 1)
 
 
-def _time_of(source: Source, seconds: Mapping[Place, float]) -> float:
+def _time_of(source: SourceLines, seconds: Mapping[UserLine, float]) -> float:
     last = source.first + len(source.lines)
     return sum(
         time

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from curta.api.explain_costs import KernelCost, ProgramCost
-from curta.api.explain_lines import Place, Source
+from curta.api.explain_lines import SourceLines, UserLine
 from curta.api.explain_text import (
     AROUND,
     counted,
@@ -146,7 +146,7 @@ def _heat_map(cost: ProgramCost) -> Iterator[str]:
     seconds = cost.by_line
     most = max(seconds.values(), default=0.0) or 1.0
     for source in cost.sources:
-        name = escape(str(Place(source.file, source.first)))
+        name = escape(str(UserLine(source.file, source.first)))
         yield f'<h2>{name}</h2><div class="source" tabindex="0" aria-label="{name}">'
         yield from (
             _source_line(source, i, seconds, most) for i in _shown(source, seconds)
@@ -155,9 +155,9 @@ def _heat_map(cost: ProgramCost) -> Iterator[str]:
 
 
 def _source_line(
-    source: Source, i: int, seconds: Mapping[Place, float], most: float
+    source: SourceLines, i: int, seconds: Mapping[UserLine, float], most: float
 ) -> str:
-    time = seconds.get(Place(source.file, source.first + i), 0.0)
+    time = seconds.get(UserLine(source.file, source.first + i), 0.0)
     heat = f"{85 * time / most:.0f}%"
     return (
         f'<div style="--heat: {heat}"><span>{timed(time) if time else ""}</span>'
@@ -169,7 +169,7 @@ _WHOLE = 120  # lines of a function that are all shown
 _AROUND_LINE = 4  # lines around one that takes time, in longer ones
 
 
-def _shown(source: Source, seconds: Mapping[Place, float]) -> list[int]:
+def _shown(source: SourceLines, seconds: Mapping[UserLine, float]) -> list[int]:
     """The lines to show: all of a short function, those around the times of a long."""
     count = len(source.lines)
     if count <= _WHOLE:
