@@ -37,7 +37,8 @@ class Dot:
     """c[s,i,j] = sum over t of a[s,i,t] * b[s,t,j], each array contiguous.
 
     `a_transposed` means that a lies in memory as [s,t,i], `b_transposed` that b lies
-    as [s,j,t]. `kind` is that of the elements (tile_shape.py).
+    as [s,j,t]. `kind` is that of the elements (tile_shape.py). Of products `in_parts` c
+    has one more dim, in front: the sums of each of `Blocking.parts` parts of the steps.
     """
 
     batch: int
@@ -47,6 +48,7 @@ class Dot:
     kind: str
     a_transposed: bool = False
     b_transposed: bool = False
+    in_parts: bool = False
 
     @property
     def work(self) -> int:
@@ -131,6 +133,21 @@ class Blocking:
         return block
 
     @property
+    def blocks(self) -> int:
+        """The blocks of steps."""
+        return -(-self.dot.k // self.k_block)
+
+    @property
+    def blocks_each(self) -> int:
+        """The blocks of a part, which are added up one after the other."""
+        return config.tuning.sum_groups
+
+    @property
+    def parts(self) -> int:
+        """Of how many parts the sums are taken apart: more lose to rounding."""
+        return -(-self.blocks // self.blocks_each)
+
+    @property
     def panels(self) -> int:
         return -(-self.dot.n // self.width)
 
@@ -171,8 +188,7 @@ class _DotPlanner:
             self.b_step, self.b_column = size, dot.k * size
 
     def plan(self) -> ProductPlan:
-        dot, cut = self.dot, self.cut
-        blocks = -(-dot.k // cut.k_block)
+        dot, cut, blocks = self.dot, self.cut, self.cut.blocks
         panel, rows, block = (
             count - 1 if count > 1 and total % size else -1
             for count, total, size in (
@@ -191,14 +207,18 @@ class _DotPlanner:
             Word.WALKS: int(self.walks),
             Word.PACKED_BYTES: cut.k_block * cut.width * cut.size if cut.packs_b else 0,
         }
-        steps = Axis(blocks, 0, cut.k_block * self.a_step, cut.k_block * self.b_step)
+        a_block, b_block = cut.k_block * self.a_step, cut.k_block * self.b_step
+        steps = [Axis(blocks, 0, a_block, b_block)]
+        if dot.in_parts:
+            each = words[Word.BLOCKS_EACH] = cut.blocks_each
+            result = dot.batch * dot.m * self.c_row
+            parts = Axis(cut.parts, result, each * a_block, each * b_block)
+            steps = [Axis(each, 0, a_block, b_block), parts]
         pack = None
         if cut.packs_b:
             vector = element(dot.kind).with_lanes(cut.lanes)
             pack = PackPanel(vector, cut.width // cut.lanes, dot.b_transposed)
-        return ProductPlan(
-            self._ranges(), words, [steps], self._outer, self._list, pack
-        )
+        return ProductPlan(self._ranges(), words, steps, self._outer, self._list, pack)
 
     def _ranges(self) -> Ranges:
         cut = self.cut

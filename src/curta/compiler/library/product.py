@@ -8,7 +8,8 @@ tiles (tile.py) and of the copy of panels (packing.py) that the plan speaks of.
 
     chunk        some panels of columns and some of the outer indices
       panel      columns of a tile
-        block    the leading steps, outside of tiles: each adds to the sums before it
+        block    the leading steps, outside of tiles: each adds to the sums before it,
+                 or to those of its part
           outer  a panel is packed, if need be, and all tiles of the rows run
 """
 
@@ -74,6 +75,8 @@ class Word(IntEnum):
     # How many blocks there are; how many axes blocks and outer indices have, and where
     # in the plan they are described.
     BLOCKS = auto()
+    # After so many blocks there are sums of their own, elsewhere in c.
+    BLOCKS_EACH = auto()
     BLOCK_AXES = auto()
     BLOCK_AXES_AT = auto()
     OUTER_AXES = auto()
@@ -161,11 +164,16 @@ class _Chunk:
             last = self._if_last(panel.index, Word.LAST_PANEL, 4)
             with b.loop(0, self.word(Word.BLOCKS)) as block:
                 axes = Word.BLOCK_AXES, Word.BLOCK_AXES_AT
-                _, _, a_block, b_block = self._position(block.index, *axes)
+                _, c_block, a_block, b_block = self._position(block.index, *axes)
                 which = b.add(last, self._if_last(block.index, Word.LAST_BLOCK, 1))
-                here = c, b.offset(a, a_block, I8), b.offset(right, b_block, I8)
-                self._outer(here, outer, block.index, which, packed)
+                blocks = c_block, a_block, b_block
+                here = tuple(map(self._moved, (c, a, right), blocks))
+                begun = b.urem(block.index, self.word(Word.BLOCKS_EACH))
+                self._outer(here, outer, begun, which, packed)
         b.ret()
+
+    def _moved(self, pointer: Value, distance: Value) -> Value:
+        return self.b.offset(pointer, distance, I8)
 
     def _range(self, by: Word) -> tuple[Value, Value]:
         """The first and the end of the panels or outer indices of this chunk."""

@@ -129,7 +129,8 @@ class ProductPlan:
         """All words, as `product` reads them."""
         numbers = {code: i for i, code in enumerate(self.code)}
         words = [0] * HEAD
-        for word, number in {**self.ranges.words, **self.words}.items():
+        given = {Word.BLOCKS_EACH: self.words[Word.BLOCKS], **self.ranges.words}
+        for word, number in {**given, **self.words}.items():
             words[word] = number
         words[Word.PACK] = numbers[self.pack] if self.pack else -1
         for axes, count, at in (

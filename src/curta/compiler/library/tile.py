@@ -74,14 +74,15 @@ class _Emitter:
         b = self.b
         count = self.tile.rows * self.tile.vectors
 
-        def zeros() -> Values:
-            return [b.const(self.vector, 0)] * count
+        # The sums of a block are added to those before: chains that go on would lose
+        # more to rounding.
+        own = self._steps(a, right, [b.const(self.vector, 0)] * count)
 
-        def so_far() -> Values:
-            return [self._load(*address) for address in self._addresses(c)]
+        def added() -> Values:
+            pairs = zip(self._addresses(c), own, strict=True)
+            return [b.add(self._load(*address), x) for address, x in pairs]
 
-        sums = b.if_(b.ne(self.begun, 0), so_far, zeros)
-        totals = self._steps(a, right, sums)
+        totals = b.if_(b.ne(self.begun, 0), added, lambda: own)
         for address, total in zip(self._addresses(c), totals, strict=True):
             self._store(total, *address)
 

@@ -68,6 +68,7 @@ class _TileWriter:
         yield "1:"
         yield from self._start()
         yield from self._steps()
+        yield from self._totals()
         yield from self._rows(self._store)
         for pointer, word in ((_C, C_NEXT), (_A, A_NEXT), (_B, B_NEXT)):
             yield f"addq {8 * word}(%{_NUMBERS}), %{pointer}"
@@ -95,16 +96,24 @@ class _TileWriter:
         yield f"vmovups 32(%r10,%{_PLACE},{self.size}), %ymm15"
 
     def _start(self) -> Iterator[str]:
-        """The initial accumulators: zeros, or the elements of the result."""
-        yield f"testq %{_BEGUN}, %{_BEGUN}"
-        yield "jz 2f"
-        yield from self._rows(self._load)
-        yield "jmp 3f"
-        yield "2:"
+        """The initial accumulators: zeros."""
         for i in range(self.sums):
             x = f"%xmm{i}" if i < 16 else self._sum(i)
             yield f"{'vxorps' if i < 16 else 'vpxord'} {x}, {x}, {x}"
-        yield "3:"
+
+    def _totals(self) -> Iterator[str]:
+        """Add the elements of the result, which other blocks of steps have left."""
+        yield f"testq %{_BEGUN}, %{_BEGUN}"
+        yield "jz 2f"
+        yield from self._rows(self._more)
+        yield "2:"
+
+    def _more(self, pointer: str, j: int, register: str) -> str:
+        before = f"%{self.registers}{self.first_b}"
+        add = {"f32": "vaddps", "bf16x2": "vaddps", "f64": "vaddpd"}
+        name = add.get(self.tile.kind, "vpaddd")
+        load = self._load(pointer, j, before)
+        return f"{load}\n{name} {before}, {register}, {register}"
 
     def _rows(self, access: Callable[[str, int, str], str]) -> Iterator[str]:
         """Loads or stores of all sums."""

@@ -44,9 +44,10 @@ def _calls(plan: Sequence[int]) -> Iterator[TileCall]:
     extent, end = plan[plan[Word.OUTER_AXES_AT] + AxisWord.EXTENT], plan[Word.OUTER]
     for panel in range(plan[Word.PANELS]):
         for block in range(plan[Word.BLOCKS]):
-            *_, a, b = _position(plan, block, Word.BLOCK_AXES, Word.BLOCK_AXES_AT)
+            _, c, a, b = _position(plan, block, Word.BLOCK_AXES, Word.BLOCK_AXES_AT)
+            begun = block % plan[Word.BLOCKS_EACH]
             start = (
-                plan[Word.C_START] + panel * plan[Word.C_PANEL],
+                plan[Word.C_START] + panel * plan[Word.C_PANEL] + c,
                 plan[Word.A_START] + a,
                 plan[Word.B_START] + panel * plan[Word.B_PANEL] + b,
             )
@@ -58,7 +59,7 @@ def _calls(plan: Sequence[int]) -> Iterator[TileCall]:
                 many = min(end - index, extent - i) if plan[Word.WALKS] else 1
                 which = last + 2 * (i == plan[Word.LAST_ROWS])
                 here = [x + o for x, o in zip(start, offsets, strict=True)]
-                yield from _of_list(plan, plan[Word.LISTS + which], here, many, block)
+                yield from _of_list(plan, plan[Word.LISTS + which], here, many, begun)
                 index += many
 
 
@@ -77,7 +78,7 @@ def _position(
 
 
 def _of_list(
-    plan: Sequence[int], at: int, arrays: Sequence[int], many: int, block: int
+    plan: Sequence[int], at: int, arrays: Sequence[int], many: int, begun: int
 ) -> Iterator[TileCall]:
     """The calls of a list of tiles."""
     c, a, b = arrays
@@ -89,6 +90,6 @@ def _of_list(
             a=a + plan[words + TileWord.A],
             b=b,
             count=many * plan[words + TileWord.COUNT],
-            begun=block,
+            begun=begun,
             numbers=words + TileWord.NUMBERS,
         )

@@ -21,8 +21,7 @@ from curta.compiler.loops.folds import columns_of, simple_fold
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.item_builder import ItemBuilder
-from curta.compiler.lower.items import LibraryItem
-from curta.compiler.lower.packed_dots import packed_dot, packed_kind
+from curta.compiler.lower.packed_dots import emit_product, packed_dot, packed_kind
 from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -65,7 +64,7 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
         dims = right_batch, right_sum, right_free
         b, b_flipped = _matrix(lowering, right, dims, working, upright=small)
         dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
-        lowering.items.append(LibraryItem(dot, (a, b), (to,)))
+        emit_product(lowering, dot, (a, b), to)
     if to is not result:
         index = loop_dims(out.shape)
         value = lowering.builder.convert(lowering.load(to, index), out.dtype)

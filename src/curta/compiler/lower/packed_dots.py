@@ -11,6 +11,8 @@ is asked for.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 
 from curta import dtypes
 from curta._base.lazy_dataclass import dataclass
-from curta.compiler.library.gemm import Dot
+from curta.compiler.library.gemm import Blocking, Dot
 from curta.compiler.library.tile_shape import PACKED
 from curta.compiler.loops.folds import simple_fold
 from curta.compiler.loops.index import as_index, row_major
@@ -74,10 +76,35 @@ def packed_dot(
     batch, m, n, k = shape
     dot = Dot(batch, m, n, -(-k // PACKED[kind]), kind)
     if kind != "i8x4":
-        return lowering.items.append(LibraryItem(dot, (a, b), (result,)))
+        return emit_product(lowering, dot, (a, b), result)
     more = lowering.new_buffer(ShapedArray((batch, m, n), INT32), f"{result.name}.more")
     lowering.items.append(LibraryItem(dot, (a, b), (more,)))
     return packing.take_off(more, right, result)
+
+
+def emit_product(
+    lowering: ItemBuilder, dot: Dot, operands: tuple[Buffer, Buffer], result: Buffer
+) -> None:
+    """Add the items of a product: the tiles, and a sum of the parts of many steps."""
+    dtype, parts = lowering.dtype(result), 1
+    if dtype.kind == "f" and not is_symbolic_dim(dot.work):
+        parts = Blocking(dot, lowering.target.vector_bytes).parts
+    if parts == 1:
+        return lowering.items.append(LibraryItem(dot, operands, (result,)))
+    shape = (dot.batch, dot.m, dot.n)
+    aval = ShapedArray((parts, *shape), dtype)
+    sums = lowering.new_buffer(aval, f"{result.name}.parts")
+    dot = dataclasses.replace(dot, in_parts=True)
+    lowering.items.append(LibraryItem(dot, operands, (sums,)))
+    b, kept = lowering.builder, loop_dims(lowering.avals[result].shape)
+    (part,) = loop_dims((parts,), len(variables(kept)))
+    at = row_major(kept, lowering.avals[result].shape)
+    at = at + as_index(part) * math.prod(shape)
+    x = b.load(sums, at, dtype)
+    code = simple_fold(b, dtype, dtype, b.sum)
+    return lowering.emit_fold(
+        result, kept, (part,), (x,), code, "dot_general", columns=math.prod(shape)
+    )
 
 
 @dataclass(frozen=True)
