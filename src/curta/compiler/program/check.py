@@ -81,20 +81,21 @@ class _Replay:
             for work in works:
                 yield from self._writes(work, self.access[work])
         for out in self.program.items.outputs:
-            yield from self._is_there(out, "the caller")
+            yield from self._is_there(out, None)
         yield from self._results()
 
     def _reads(self, work: Work, access: Accesses) -> Iterator[str]:
+        written, updates = {*access.writes}, {*access.updates}
         for buffer in dict.fromkeys((*access.reads, *access.updates)):
-            if buffer in access.writes:
+            if buffer in written:
                 # What a cumulative sum reads of its result it has stored itself.
-                alone = buffer not in access.updates or self.left[buffer] == 1
+                alone = buffer not in updates or self.left[buffer] == 1
                 if not (alone or self._holds(buffer) or self._begins(buffer)):
                     yield f"{buffer.name} is updated before it is there"
             elif self.left.get(buffer):
                 yield f"{buffer.name} is read before all of it is written"
             else:
-                yield from self._is_there(buffer, _name(work))
+                yield from self._is_there(buffer, work)
 
     def _writes(self, work: Work, access: Accesses) -> Iterator[str]:
         for buffer in access.writes:
@@ -102,7 +103,7 @@ class _Replay:
             if operand is not None and not self._holds(buffer):
                 if self.places.of(operand) != self.places.of(buffer):
                     yield f"{buffer.name} is not where {operand.name} is"
-                yield from self._is_there(operand, _name(work))
+                yield from self._is_there(operand, work)
             if not self.places.may_write(buffer):
                 yield f"{_name(work)} writes {buffer.name}, which others need"
         yield from self._within(work, access)
@@ -174,12 +175,13 @@ class _Replay:
         operand = self.program.items.ties.get(buffer)
         return operand is not None and self._holds(operand)
 
-    def _is_there(self, buffer: Buffer, reader: str) -> Iterator[str]:
+    def _is_there(self, buffer: Buffer, reader: Work | None) -> Iterator[str]:
         if not self._holds(buffer):
             place = self.places.of(buffer)
             ranges = self.memory.get(place.base)
             there = ranges.text(place.start, place.end) if ranges else "nothing"
-            yield f"{reader} reads {buffer.name}, where {there} lies"
+            name = "the caller" if reader is None else _name(reader)
+            yield f"{name} reads {buffer.name}, where {there} lies"
 
     def _put(self, buffer: Buffer) -> None:
         place = self.places.of(buffer)

@@ -49,9 +49,12 @@ def region_problems(
     for i, result in enumerate(item.results if loop is None else ()):
         if any(at[i] != (places.of(result), None) for at in calls.branches):
             yield f"a branch does not store {result.name}"
+    held: dict[Place, set[object]] = {}
+    for (place, _), value in calls.holds.items():
+        held.setdefault(place, set()).add(value)
     for i, result in enumerate(item.results[: loop.carry] if loop else ()):
-        held = {v for (at, _), v in calls.holds.items() if at == places.of(result)}
-        if calls.last is not None and held != {(calls.last, i)}:
+        stored = held.get(places.of(result), set())
+        if calls.last is not None and stored != {(calls.last, i)}:
             yield f"{result.name} is not what the last iteration has stored"
 
 
@@ -132,17 +135,23 @@ class _Calls:
         operands = [self._at(b, names) for b in call.operands]
         pairs = callee.shared if isinstance(callee, Program) else set()
         name = "Python" if callee.is_host_call else "a callee"
+        by_base: dict[object, list[tuple[Part, int]]] = {}
+        for i, operand in enumerate(operands):
+            by_base.setdefault(operand[0].base, []).append((operand, i))
         for o, result in enumerate(results):
-            for i, operand in enumerate(operands):
+            for operand, i in by_base.get(result[0].base, ()):
                 same = result == operand and (o, i) in pairs
                 if _overlap(result, operand) and not same:
                     yield (
                         f"{name} writes {call.results[o].name} over its operand"
                         f" {call.operands[i].name}"
                     )
-            for other in results[:o]:
-                if _overlap(result, other):
-                    yield f"{name} writes two results to {call.results[o].name}"
+        made: dict[object, list[Part]] = {}
+        for o, result in enumerate(results):
+            others = made.setdefault(result[0].base, [])
+            if any(_overlap(result, other) for other in others):
+                yield f"{name} writes two results to {call.results[o].name}"
+            others.append(result)
         if call.arena is not None:
             arena = self._at(call.arena, names)
             if any(_overlap(arena, x) for x in (*results, *operands)):
