@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from curta.compiler.llvm import target
+from curta.compiler import code_generator
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I64, PTR, Type
 from curta.compiler.machine_code import link
@@ -21,8 +21,10 @@ DTYPES = {
 class Native:
     """A function of a module, called with arrays (their addresses) and integers."""
 
-    def __init__(self, module: Module, name: str, imports=None, level=target.QUICK):
-        compiled = target.compile_text(module.text(), level, verify=True)
+    def __init__(
+        self, module: Module, name: str, imports=None, level=code_generator.QUICK
+    ):
+        compiled = code_generator.compile_text(module.text(), level, verify=True)
         self.name = name
         self.code = link.load(compiled, [name], imports)
         self.address = self.code.address(name)

@@ -9,8 +9,8 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler import code_generator
 from curta.compiler.callee import DONE, STOPPED
-from curta.compiler.llvm import target
 from curta.compiler.machine_code import calls
 from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
@@ -130,9 +130,10 @@ def test_native_modules_have_one_loader():
     "code", [arena_code, cancellation_code, entry_code, queue_code, thread_code]
 )
 def test_native_code_is_what_llvm_accepts(code):
-    target.compile_text(native_text(code.EXPORTS), target.QUICK, verify=True)
+    text = native_text(code.EXPORTS)
+    code_generator.compile_text(text, code_generator.QUICK, verify=True)
 
 
 def test_native_code_of_calls_is_what_llvm_accepts():
     text = native_text(call_code.EXPORTS, native_call.known_layout())
-    target.compile_text(text, target.QUICK, verify=True)
+    code_generator.compile_text(text, code_generator.QUICK, verify=True)

@@ -13,7 +13,7 @@ PROGRAM = """
 import json
 from curta.compiler.targets import host
 import curta, curta.numpy as jnp
-from curta.compiler.llvm import target
+from curta.compiler import code_generator
 x = jnp.linspace(-3, 3, 1000)
 f = curta.jit(lambda x: [jnp.sin(x) * jnp.exp(x), jnp.cumsum(x), jnp.sort(-x)])
 bits = curta.random.bits(curta.random.key(0), (64,))

@@ -8,11 +8,11 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler import code_generator
 from curta.compiler.emit.routine_code import routine_call
 from curta.compiler.library.butterflies import radices
 from curta.compiler.library.fourier import FourierRoutine
 from curta.compiler.library.stockham import roots
-from curta.compiler.llvm import target
 from curta.compiler.machine_code.linked import link
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.targets import host
@@ -83,7 +83,7 @@ def run(routine, x):
     """The result of a routine that needs no threads."""
     assert routine.chunks == routine.steps == 1
     arrays = np.empty_like(x), x, routine.table(), np.empty(routine.scratch, np.uint8)
-    (code,) = link(routine_call(routine, target.GOOD, host()).code)
+    (code,) = link(routine_call(routine, code_generator.GOOD, host()).code)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
     call(*(a.ctypes.data for a in arrays), None)
     return arrays[0]

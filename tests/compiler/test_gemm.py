@@ -13,17 +13,18 @@ from tests.compiler.native import Native
 
 import curta
 import curta.numpy as jnp
+from curta.compiler import code_generator
 from curta.compiler.library import blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Blocking, Dot, dot_plan
-from curta.compiler.library.packing import RowTranspose, even_parts
+from curta.compiler.library.packing import even_parts
 from curta.compiler.library.product import Loops
 from curta.compiler.library.product_plan import Axis
 from curta.compiler.library.tile import emit_tile
 from curta.compiler.library.tile_calls import tile_calls
 from curta.compiler.library.tile_shape import Tile
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.llvm.types import Type
 from curta.compiler.targets import host
 from curta.config import config, tuning
@@ -62,7 +63,7 @@ def native(plan_of, product, vector_bytes, assembly):
         else:
             code.emit(module)
     names = [x.name for x in plan.code]
-    f = Native(module, names[0], imports, target.GOOD)
+    f = Native(module, names[0], imports, code_generator.GOOD)
     code = [f.code.address(name) for name in names]
     return f, np.array(plan.numbers, np.int64), np.array(code, np.int64)
 

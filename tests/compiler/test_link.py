@@ -12,8 +12,7 @@ import weakref
 import pytest
 from tests.compiler.native import Native
 
-from curta.compiler import llvm_binding as binding
-from curta.compiler.llvm import target
+from curta.compiler import code_generator, llvm_binding as binding
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F64
 from curta.compiler.machine_code import elf, link
@@ -66,7 +65,7 @@ def imports():
 
 @pytest.fixture(params=["own loader", "LLVM's loader"])
 def code(request):
-    compiled = target.compile_text(IR, verify=True)
+    compiled = code_generator.compile_text(IR, verify=True)
     if request.param == "own loader":
         return link.load(compiled, EXPORTS, imports())
     if platform.machine() == "aarch64":
@@ -86,14 +85,14 @@ def test_code_runs(code):
 
 
 def test_two_copies_have_data_of_their_own():
-    compiled = target.compile_text(IR)
+    compiled = code_generator.compile_text(IR)
     first, second = (link.load(compiled, EXPORTS, imports()) for _ in range(2))
     assert call(first, "count") == call(second, "count") == 6
 
 
 @needs_elf
 def test_pages_are_never_writeable_and_executable():
-    code = link.load(target.compile_text(IR), EXPORTS, imports())
+    code = link.load(code_generator.compile_text(IR), EXPORTS, imports())
     assert isinstance(code, elf.Image)
     place = code.address("f")
     with open("/proc/self/maps", encoding="ascii") as maps:
@@ -105,7 +104,7 @@ def test_pages_are_never_writeable_and_executable():
 
 @needs_elf
 def test_memory_is_freed_with_the_code():
-    code = link.load(target.compile_text(IR), EXPORTS, imports())
+    code = link.load(code_generator.compile_text(IR), EXPORTS, imports())
     memory = weakref.ref(code._memory)
     del code
     gc.collect()
@@ -113,13 +112,13 @@ def test_memory_is_freed_with_the_code():
 
 
 def test_a_missing_import_is_named():
-    compiled = target.compile_text(IR)
+    compiled = code_generator.compile_text(IR)
     with pytest.raises(LookupError, match="'outside', which was not imported"):
         link.load(compiled, EXPORTS, {"address": 0})
 
 
 def test_an_unknown_name():
-    code = link.load(target.compile_text(IR), EXPORTS, imports())
+    code = link.load(code_generator.compile_text(IR), EXPORTS, imports())
     with pytest.raises(KeyError):
         code.address("nothing")
 
@@ -127,14 +126,14 @@ def test_an_unknown_name():
 @needs_elf
 @pytest.mark.parametrize("cut", [0, 10, 63, 64, 200, 700])
 def test_damaged_objects_are_refused(cut):
-    compiled = target.compile_text(IR)
+    compiled = code_generator.compile_text(IR)
     with pytest.raises((UnsupportedObject, ValueError)):
         elf.Image(compiled[:cut], imports(), PROCESSORS[platform.machine()])
 
 
 @needs_elf
 def test_objects_for_others_are_refused():
-    compiled = bytearray(target.compile_text(IR))
+    compiled = bytearray(code_generator.compile_text(IR))
     machine = platform.machine()
     compiled[18] = 183 if machine == "x86_64" else 62
     with pytest.raises(UnsupportedObject, match="for this processor"):
@@ -143,9 +142,9 @@ def test_objects_for_others_are_refused():
 
 def test_bad_ir_is_a_compile_error():
     with pytest.raises(binding.CompileError, match="error"):
-        target.compile_text("define i32 @f() { ret i64 1 }")
+        code_generator.compile_text("define i32 @f() { ret i64 1 }")
     with pytest.raises(binding.CompileError):
-        target.compile_text(
+        code_generator.compile_text(
             "define i32 @f() {\n%x = add i32 %x, 1\nret i32 %x }", verify=True
         )
 
@@ -156,7 +155,7 @@ def test_threads_compile_at_once():
     def work(k):
         for i in range(5):
             ir = f"define i64 @f() {{\n  ret i64 {100 * k + i}\n}}\n"
-            code = link.load(target.compile_text(ir), ["f"])
+            code = link.load(code_generator.compile_text(ir), ["f"])
             results[k, i] = call(code, "f")
 
     workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]

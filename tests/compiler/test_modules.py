@@ -15,9 +15,8 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta._base.signals import at_once
-from curta.compiler import loading
+from curta.compiler import code_generator, loading
 from curta.compiler.emit import entry as entry_code
-from curta.compiler.llvm import target
 from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support.threads import parallel_for_address
@@ -53,8 +52,11 @@ def test_a_kernel_is_compiled_at_its_own_level(entries: list[ModuleSource]) -> N
     large = np.linspace(0, 3, 1 << 20, dtype=np.float32).reshape(1 << 10, 1 << 10)
     got = run(lambda x, y: (fun(x, y), jnp.sin(x.T)), X, large)
     (entry,) = entries
-    assert entry.level == target.QUICK
-    assert sorted(m.level for m in entry.callees) == [target.QUICK, target.GOOD]
+    assert entry.level == code_generator.QUICK
+    assert sorted(m.level for m in entry.callees) == [
+        code_generator.QUICK,
+        code_generator.GOOD,
+    ]
     np.testing.assert_allclose(got[1].sum(-1), 1, rtol=1e-5)
 
 
@@ -121,18 +123,18 @@ def test_code_that_only_calls_a_library_is_made_quickly(
     run(lambda x: (jnp.linalg.cholesky(x), x.astype(complex) @ x), square)
     run(jnp.sort, np.linspace(1, 0, 100_000, dtype=np.float32))
     levels = {bool(s.externals): s.level for s in found if s.names != ("entry",)}
-    assert levels == {True: target.QUICK, False: target.GOOD}
+    assert levels == {True: code_generator.QUICK, False: code_generator.GOOD}
 
 
 def test_what_is_compiled_at_once_comes_in_order() -> None:
     texts = [
         (f"define i64 @f() {{\n  ret i64 {i}\n}}\n", level)
         for i in range(6)
-        for level in (target.QUICK, target.GOOD)
+        for level in (code_generator.QUICK, code_generator.GOOD)
     ]
     with tuning(dataclasses.replace(config.tuning, parallel_ir=0)):
-        together = target.compile_texts(texts)
-    assert together == [target.compile_text(*t) for t in texts]
+        together = code_generator.compile_texts(texts)
+    assert together == [code_generator.compile_text(*t) for t in texts]
 
 
 def test_errors_of_threads_are_raised_and_the_first_wins() -> None:
@@ -179,13 +181,16 @@ LARGE = np.ones((1 << 10, 1 << 10), np.float32)
 @pytest.mark.parametrize(
     ("fun", "level"),
     [
-        (lambda x: jnp.exp(x), target.QUICK),  # a long body, with no branch
-        (lambda x: jnp.sin(x), target.GOOD),
-        (lambda x: x * 2 + x[0], target.GOOD),  # a short one
-        (lambda x: x[:, :100] * 2, target.QUICK),  # little to do
-        (lambda x: x.sum(1), target.GOOD),
-        (lambda x: (x.reshape(-1, 32)[:8192] * 2).sum(1), target.QUICK),  # a vector
-        (lambda x: x.sum(0), target.QUICK),
+        (lambda x: jnp.exp(x), code_generator.QUICK),  # a long body, with no branch
+        (lambda x: jnp.sin(x), code_generator.GOOD),
+        (lambda x: x * 2 + x[0], code_generator.GOOD),  # a short one
+        (lambda x: x[:, :100] * 2, code_generator.QUICK),  # little to do
+        (lambda x: x.sum(1), code_generator.GOOD),
+        (
+            lambda x: (x.reshape(-1, 32)[:8192] * 2).sum(1),
+            code_generator.QUICK,
+        ),  # a vector
+        (lambda x: x.sum(0), code_generator.QUICK),
     ],
 )
 def test_levels_by_what_kernels_gain(

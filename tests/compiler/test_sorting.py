@@ -8,12 +8,11 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler import pipeline
+from curta.compiler import code_generator, pipeline
 from curta.compiler.emit.levels import routine_level
 from curta.compiler.emit.routine_code import routine_call
 from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.sort import RowSort
-from curta.compiler.llvm import target
 from curta.compiler.llvm.types import I32
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.sorting import GreatestOfRows, OrderOfRows, SortedRows
@@ -176,7 +175,7 @@ def test_sorts_of_rows_of_any_size_share_the_code_of_quicksort():
         RowSort(1, size, ("f32",), gives_order=False, wide_vectors=True)
         for size in (1000, 1001)
     ]
-    codes = [routine_call(s, target.GOOD, host()).code[0] for s in sorts]
+    codes = [routine_call(s, code_generator.GOOD, host()).code[0] for s in sorts]
     assert codes[0].file != codes[1].file
     assert [c.file for c in codes[0].callees] == [c.file for c in codes[1].callees]
     assert codes[0].callees[0].names == Quicksort.tuned(I32, unique=False).names
@@ -185,9 +184,9 @@ def test_sorts_of_rows_of_any_size_share_the_code_of_quicksort():
 @pytest.mark.parametrize(
     ("size", "often", "level"),
     [
-        (1000, False, target.QUICK),
-        (1000, True, target.GOOD),
-        (10**6, False, target.GOOD),
+        (1000, False, code_generator.QUICK),
+        (1000, True, code_generator.GOOD),
+        (10**6, False, code_generator.GOOD),
     ],
 )
 def test_level_by_what_it_saves(size, often, level):

@@ -105,6 +105,6 @@ def test_small_eager_sums_are_accurate():
 
 
 def test_terms_written_out_follow_the_order():
-    order = SumOrder(lanes=8, register=4, steps=2, groups=2)
+    order = SumOrder(lanes=8, register=4, steps=2, groups=2, most_staged=64)
     text = order.total(list("abcdefghij"), "0", lambda x, y: f"({x}{y})")
     assert text == "(0((((ai)e)((bj)f))((cg)(dh))))"

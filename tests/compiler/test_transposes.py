@@ -12,8 +12,8 @@ import curta.numpy as jnp
 from curta._settings.tuning import Tuning
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
-from curta.compiler.library.packing import RowTranspose
 from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.llvm.types import Type
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.schedule import Loop

@@ -15,7 +15,9 @@ from tests.accuracy.measure import documented
 from tests.compiler.native import elementwise
 
 from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.vector_math import FUNCTIONS, LONG
+from curta.compiler.llvm.vector_math import FUNCTIONS
+from curta.compiler.loops import functions
+from curta.compiler.loops.functions import LONG
 from curta.compiler.targets import host
 
 KINDS = {"f32": np.float32, "f64": np.float64}
@@ -80,6 +82,11 @@ def ulp(got, exact):
     """The error in units of the last place of the exact value."""
     unit = float(np.spacing(abs(np.float64(exact)).astype(got.dtype)))
     return float(abs(mpmath.mpf(float(got)) - exact)) / unit
+
+
+def test_every_function_that_lowering_knows_has_code():
+    assert functions.FUNCTIONS == FUNCTIONS.keys()
+    assert functions.FUNCTIONS >= LONG
 
 
 @pytest.mark.parametrize("kind", KINDS)

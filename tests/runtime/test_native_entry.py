@@ -11,7 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
-from curta.compiler.llvm import target
+from curta.compiler import code_generator
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F32, F64, I64, PTR
 from curta.compiler.machine_code import calls, link
@@ -36,7 +36,7 @@ def code():
         value = b.load(F32, b.offset(x, loop.index, F32)) * factor
         b.store(value, b.offset(out, loop.index, F32))
     b.ret()
-    return link.load(target.compile_text(m.text(), verify=True), ["scale"])
+    return link.load(code_generator.compile_text(m.text(), verify=True), ["scale"])
 
 
 def program(code, name, signature, *constants, cost=0):
@@ -142,7 +142,7 @@ def test_read_only_operands_are_fine(entry):
 def test_the_entry_keeps_its_code():
     m = Module.of(host())
     m.function("nothing", [PTR]).ret()
-    code = link.load(target.compile_text(m.text()), ["nothing"])
+    code = link.load(code_generator.compile_text(m.text()), ["nothing"])
     alive = weakref.ref(code)
     entry = native_entry(program(code, "nothing", []))
     del code
@@ -179,7 +179,7 @@ def test_many_arrays(code):
     last = b.load(PTR, b.offset(b.arguments[0], 199, PTR))
     b.store(b.load(F64, last), out)
     b.ret()
-    many = link.load(target.compile_text(m.text(), verify=True), ["count"])
+    many = link.load(code_generator.compile_text(m.text(), verify=True), ["count"])
     entry = native_entry(program(many, "count", [(np.float64, ())] * 200))
     values = [np.array(float(i)) for i in range(200)]
     assert entry(*values) and values[0] == 199.0

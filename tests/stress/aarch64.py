@@ -23,9 +23,8 @@ from tests.compiler.programs import RandomProgram, staged
 from tests.conformance.operations import sampled_ops
 from tests.conformance.samples import Case, cases
 
-from curta.compiler import llvm_binding as binding
+from curta.compiler import code_generator, llvm_binding as binding
 from curta.compiler.library import blas, blas_buffers, blas_buffers_code
-from curta.compiler.llvm import target
 from curta.compiler.machine_code import cache, link, linked
 from curta.compiler.machine_code.elf import Image, ObjectFile
 from curta.compiler.machine_code.relocations import PROCESSORS
@@ -148,7 +147,7 @@ def programs(
         return
     known = dict.fromkeys(_of_python(), 0)
     for name, ir in of_runtime():
-        yield name, lambda ir=ir: Assembled(target.compile_text(ir), (), known)
+        yield name, lambda ir=ir: Assembled(code_generator.compile_text(ir), (), known)
     for seed in range(count):
         program = RandomProgram(seed)
         yield (

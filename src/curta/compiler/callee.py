@@ -18,6 +18,9 @@ UNKNOWN = 1 << 40  # the cost of a loop whose trip count is unknown
 
 DONE, STOPPED = 0, 1
 
+# Offsets in a cancellation token: whether the call is to stop, the address of `poll`.
+FLAG, POLL = 0, 8
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Callee:

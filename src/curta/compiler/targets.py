@@ -67,6 +67,16 @@ class Target:
         """Whether modules may contain assembly of x86-64 for the System V ABI."""
         return self.system == "linux" and self.machine in ("x86_64", "amd64")
 
+    @property
+    def call_bytes(self) -> int:
+        """The width of operands of functions of vector math that are called."""
+        return self.tuning.apart_registers * self.vector_bytes
+
+    @property
+    def picked_stride(self) -> int:
+        """The largest stride of lanes that are picked out of whole vectors."""
+        return self.tuning.few_apart
+
     def lanes(self, kind: str) -> int:
         """How many elements of a kind (`f32`, `i8`, ...) fill a vector register."""
         bits = int(kind.lstrip("bfi"))

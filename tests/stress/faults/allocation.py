@@ -22,7 +22,7 @@ import numpy as np
 from tests.stress.faults.programs import calls
 
 import curta
-from curta.compiler.llvm import target
+from curta.compiler import code_generator
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I64, PTR, Value
 from curta.compiler.machine_code import link
@@ -128,7 +128,8 @@ class FailingNumPy(Failing):
             name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0
             for name in _FUNCTIONS
         }
-        self._code = link.load(target.compile_text(_handler_module()), names, imports)
+        machine_code = code_generator.compile_text(_handler_module())
+        self._code = link.load(machine_code, names, imports)
         state = ctypes.addressof(self._state)
         places = map(self._code.address, names)
         self._handler = _Handler(b"failing", 1, state, *places)

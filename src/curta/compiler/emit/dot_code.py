@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 
 from curta._settings.tuning import Tuning
+from curta.compiler.code_generator import GOOD, QUICK
 from curta.compiler.emit.routine_code import LibraryCall, function_code
 from curta.compiler.library import tile, tile_assembly, tile_shape
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
-from curta.compiler.library.packing import PackPanel, RowTranspose
+from curta.compiler.library.packing import PackPanel
 from curta.compiler.library.product_plan import Code
 from curta.compiler.library.products import product_plan
 from curta.compiler.library.tile import emit_tile, is_assembly
 from curta.compiler.library.tile_calls import tile_calls
 from curta.compiler.library.tile_shape import Tile
 from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.target import GOOD, QUICK
+from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.machine_code.linked import ModuleSource, link
 from curta.compiler.sized import Computed, PerSizes, Sizes, concrete
 from curta.compiler.targets import Target

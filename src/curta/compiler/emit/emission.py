@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.callee import Callee
+from curta.compiler.code_generator import QUICK
 from curta.compiler.dump import dump
 from curta.compiler.emit.dot_code import entry_call
 from curta.compiler.emit.entry import ENTRY, SERVICES, KernelModules, emit_entry
@@ -22,7 +23,6 @@ from curta.compiler.emit.routine_code import (
 )
 from curta.compiler.library.routine import Routine
 from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.target import QUICK
 from curta.compiler.lower.mpi_call import MPICallee
 from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.program.program import Program

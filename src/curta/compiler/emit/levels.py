@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
+from curta.compiler import code_generator
 from curta.compiler.library.routine import Routine
-from curta.compiler.llvm import target
 from curta.compiler.llvm.vector_math import BRANCHING
 from curta.compiler.loops.costs import block_cost, cost, kernel_cost
 from curta.compiler.loops.nodes import Instr, Kernel, LoopNest
@@ -29,15 +29,15 @@ def level_of(work: Scheduled, often: bool) -> int:
     kernel = work.kernel
     if not isinstance(kernel, Kernel):
         if kernel.programs:
-            return target.QUICK
+            return code_generator.QUICK
         if kernel.parts is None:
-            return target.SIMPLIFIED
+            return code_generator.SIMPLIFIED
         cost = block_cost(kernel.body) * work.plan.iterations
         worth_it = often or cost > config.tuning.optimised_parts
-        return target.GOOD if worth_it else target.QUICK
+        return code_generator.GOOD if worth_it else code_generator.QUICK
     total = typical(kernel_cost(kernel)) + _divisions(work.plan)
     worth_it = often or total > _enough(kernel, work.plan)
-    return target.GOOD if worth_it else target.QUICK
+    return code_generator.GOOD if worth_it else code_generator.QUICK
 
 
 def _divisions(plan: Schedule) -> int:
@@ -49,10 +49,10 @@ def _divisions(plan: Schedule) -> int:
 def routine_level(routine: Routine, often: bool) -> int:
     """The level for a routine of the library; `often` as for a kernel."""
     if routine.externals:
-        return target.QUICK
+        return code_generator.QUICK
     saved = routine.work * routine.slower_at_level_0
     worth_it = often or saved > config.tuning.optimised_routine
-    return target.GOOD if worth_it else target.QUICK
+    return code_generator.GOOD if worth_it else code_generator.QUICK
 
 
 def _enough(kernel: Kernel, plan: Schedule) -> float:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from curta.compiler.callee import DONE, STOPPED
+from curta.compiler.code_generator import QUICK
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.target import QUICK
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
 from curta.compiler.lower.mpi_call import MPICallee, StubForm
 from curta.compiler.machine_code.linked import ModuleSource

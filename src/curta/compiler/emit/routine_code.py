@@ -10,13 +10,14 @@ from functools import lru_cache
 
 from curta._base.lazy_dataclass import dataclass
 from curta._settings.tuning import Tuning
-from curta.compiler.library import packing, quicksort, transpose_assembly
-from curta.compiler.library.packing import RowTranspose
+from curta.compiler.code_generator import QUICK
+from curta.compiler.library import quicksort
 from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.routine import Routine
 from curta.compiler.library.tile_calls import TileCall
+from curta.compiler.llvm import transpose_assembly, transposes
 from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.target import QUICK
+from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.targets import Target
 from curta.config import config
@@ -67,5 +68,5 @@ def function_code(
     """Return the code of a function, or of several, that all programs share."""
     if isinstance(what, Quicksort):
         return ModuleSource.fixed(target, what.emit, level, [quicksort], what.names)
-    sources = [packing, transpose_assembly]
+    sources = [transposes, transpose_assembly]
     return ModuleSource.fixed(target, what.emit, QUICK, sources, [what.name])

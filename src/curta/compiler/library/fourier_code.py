@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curta.compiler.library.butterflies import Complex, product
-from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.library.routine import part, share
 from curta.compiler.library.stockham import ColumnTransforms, LoadPoint, StorePoint
 from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.transposes import transpose_columns, transpose_rows
 from curta.compiler.llvm.types import I8, PTR, Type, Value
 
 if TYPE_CHECKING:

@@ -34,7 +34,9 @@ class Module:
 
     `has_fma` says that the machine has fused multiply-add, `has_f16` that it converts
     half precision, `vector_bytes` how wide its registers are, `assembles` that code may
-    be written in assembly of x86-64 and the System V ABI: all from the target. Lines of
+    be written in assembly of x86-64 and the System V ABI, `call_bytes` how wide
+    operands of called functions of vector math are, and `picked_stride` up to which
+    stride lanes are picked out of whole vectors: all from the target. Lines of
     `assembly` define functions of their own; `library` has what is called of functions
     that programs share, by name, and `sizes` the numbers that depend on sizes. Code
     that reads fields of objects finds them by the `layout`.
@@ -48,6 +50,8 @@ class Module:
         vector_bytes: int = 64,
         has_f16: bool = True,
         assembles: bool = False,
+        call_bytes: int | None = None,
+        picked_stride: int = 9,
     ) -> None:
         self.assembles = assembles
         self.assembly: list[str] = []
@@ -55,6 +59,8 @@ class Module:
         self.has_fma = has_fma
         self.has_f16 = has_f16
         self.vector_bytes = vector_bytes
+        self.call_bytes: int = call_bytes or 2 * vector_bytes
+        self.picked_stride = picked_stride
         self._functions: dict[str, Builder] = {}
         self._declared: dict[str, str] = {}
         self._tables: dict[tuple[Type, tuple[float, ...]], str] = {}
@@ -65,7 +71,12 @@ class Module:
     def of(cls, target: Target) -> Module:
         """Return an empty module for a target."""
         return cls(
-            target.has_fma, target.vector_bytes, target.has_f16, target.assembles
+            target.has_fma,
+            target.vector_bytes,
+            target.has_f16,
+            target.assembles,
+            target.call_bytes,
+            target.picked_stride,
         )
 
     def function(

@@ -35,7 +35,6 @@ from curta.compiler.loops.nodes import (
     walk,
 )
 from curta.compiler.targets import CACHE_LINE
-from curta.config import config
 from curta.core.dim import is_same, is_symbolic_dim, may_exceed
 
 Streams = frozenset[tuple[Buffer, Affine]]
@@ -265,7 +264,7 @@ class Evaluator(IndexValues):
 
     def _picks(self, stride: int) -> bool:
         """Whether lanes are picked out of vectors of all that lies between them."""
-        few = not is_symbolic_dim(stride) and 2 < stride <= config.tuning.few_apart
+        few = not is_symbolic_dim(stride) and 2 < stride <= self.b.module.picked_stride
         return few and self.lanes & (self.lanes - 1) == 0
 
     def _column(self, buffer: Buffer, offset: Affine, wide: Type, count: int) -> Value:

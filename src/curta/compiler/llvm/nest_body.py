@@ -13,7 +13,7 @@ from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Load, LoopNest, Store, walk
 from curta.compiler.loops.schedule import Schedule
-from curta.compiler.loops.summation import WIDE, sum_order
+from curta.compiler.loops.summation import WIDE, SumOrder
 from curta.core.dim import is_symbolic_dim
 
 Values = list[Value]
@@ -79,6 +79,7 @@ class NestBody:
         self.b = b
         self.values = values
         self.staged: dict[Fold, Stage] = {}
+        self.order: SumOrder  # of the sums in blocks of the nest that is being written
 
     def _start(self, fold: Fold, lanes: int) -> Values:
         """The accumulators of a fold that has taken in nothing."""
@@ -189,8 +190,8 @@ class NestBody:
         b = self.b
         if fold.order != "blocks":
             return self._halved(fold, accumulators, 1)
-        register = sum_order(b.module.vector_bytes).register
-        sums, distance = self._halved(fold, accumulators, register), 1
+        sums = self._halved(fold, accumulators, self.order.register)
+        distance = 1
         lanes = sums[0].lanes
         while distance < lanes:
             order = [i ^ distance for i in range(lanes)]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from curta.compiler.callee import POLL
 from curta.compiler.llvm.builder import Builder, Values
 from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
-from curta.compiler.support import cancellation_code
 
 
 def is_cancelled(b: Builder, token: Value) -> Value:
@@ -23,7 +23,7 @@ def is_cancelled(b: Builder, token: Value) -> Value:
 @function(PTR, result=I1)
 def poll(b: Builder, token: Value) -> Value:
     """Poll whether the call was canceled."""
-    code = b.load(PTR, b.offset(token, cancellation_code.POLL, I8))
+    code = b.load(PTR, b.offset(token, POLL, I8))
     cancelled = is_cancelled(b, token)
     b.return_when(cancelled | b.is_null(code), cancelled)
     return b.ne(b.call(code, I64, token), 0)

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curta.compiler.callee import Callee
-from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
 from curta.compiler.llvm.polls import poll, polled_loop, polled_while
 from curta.compiler.llvm.program_calls import CallTarget, ProgramCall
 from curta.compiler.llvm.register_values import RegisterValues
 from curta.compiler.llvm.scalar_instructions import memory_kind
+from curta.compiler.llvm.transposes import transpose_columns, transpose_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.nodes import (
     Block,
@@ -80,7 +80,7 @@ def run_region(
     chunk: Value | None = None,
 ) -> None:
     """Add the code of a chunk of a region, with the programs that it calls."""
-    emitter = _RegionEmitter(b, RegisterValues(b, address), plan, token)
+    emitter = _RegionEmitter(b, RegisterValues(b, address, plan), plan, token)
     for s in statements_in(region.body):
         if isinstance(s, Call):
             call = ProgramCall(emitter.values, s, code[s.program], token)

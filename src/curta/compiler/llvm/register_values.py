@@ -30,7 +30,7 @@ from curta.compiler.loops.nodes import (
     Table,
     View,
 )
-from curta.config import config
+from curta.compiler.loops.schedule import Schedule
 
 Values = list[Value]
 Numbers = np.ndarray[Any, Any]
@@ -39,8 +39,11 @@ Numbers = np.ndarray[Any, Any]
 class RegisterValues(Evaluator):
     """Expressions over values in registers."""
 
-    def __init__(self, b: Builder, pointers: Mapping[Buffer, Value]) -> None:
+    def __init__(
+        self, b: Builder, pointers: Mapping[Buffer, Value], plan: Schedule
+    ) -> None:
         super().__init__(b, pointers)
+        self._plan = plan
         self._held: dict[Buffer, Values] = {}
         self._numbers: dict[Buffer, Numbers] = {}
         self._folded: dict[Expr, Numbers | None] = {}
@@ -101,7 +104,7 @@ class RegisterValues(Evaluator):
 
     def is_apart(self, buffer: Buffer) -> bool:
         """Whether the numbers of a value are kept one by one."""
-        few = buffer.size <= config.tuning.register_scalars
+        few = buffer.size <= self._plan.scalars
         return bool(self._examples) or (few and buffer.storage != "vector")
 
     def held(self, buffer: Buffer) -> Values:
@@ -216,7 +219,7 @@ class RegisterValues(Evaluator):
             args = [self.vector_value(a) if wide else self.value(a) for a in expr.args]
             size = args[0].lanes * args[0].type.size
             self._functions += max(1, size // self.b.module.vector_bytes)
-            if self._functions > config.tuning.inlined_math:
+            if self._functions > self._plan.inlined_math:
                 return self._called(expr.name, args)
         return super()._instruction(expr)
 

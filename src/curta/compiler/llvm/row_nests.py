@@ -19,7 +19,6 @@ from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import LoopNest
 from curta.compiler.loops.schedule import Loop, NestSchedule
-from curta.compiler.loops.walks import in_blocks
 
 
 class RowNests(SummingRows):
@@ -35,7 +34,8 @@ class RowNests(SummingRows):
     def _rows(self, nest: LoopNest, plan: NestSchedule) -> None:
         with ExitStack() as loops:
             self._enter_kept(nest, loops)
-            if in_blocks(nest):
+            if plan.order is not None:
+                self.order = plan.order
                 found = self._sums(nest, plan)
                 for fold, sums in zip(nest.folds, found, strict=True):
                     if not fold.running:

@@ -19,8 +19,7 @@ from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
 from curta.compiler.loops.schedule import NestSchedule, Schedule
-from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of, sum_order
-from curta.compiler.loops.walks import order_of
+from curta.compiler.loops.summation import BLOCKED, count_of
 from curta.core.dim import is_multiple
 
 Bounds = tuple[Value, Value]
@@ -39,7 +38,6 @@ class SummingColumns(NestLoops):
         super().__init__(b, values, plan, piece)
         assert plan.column is not None
         self.column: LoopVar = plan.column
-        self.order: SumOrder = sum_order(b.module.vector_bytes)
         self.together = 1  # rows whose code is written out
 
     def _sum_columns(
@@ -47,7 +45,8 @@ class SummingColumns(NestLoops):
     ) -> None:
         count, lanes = count_of([v.extent for v in dims]), plan.lanes
         self.together = plan.rows
-        self.order = order_of(nest, self.b.module.vector_bytes)
+        assert plan.order is not None
+        self.order = plan.order
         inside = [self.column, *dims, *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, 1)
         if plan.accumulate == "registers":

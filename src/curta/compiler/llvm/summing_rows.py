@@ -16,8 +16,7 @@ from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
 from curta.compiler.loops.schedule import Loop, NestSchedule
-from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of, sum_order
-from curta.compiler.loops.walks import order_of
+from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of
 from curta.core.dim import is_multiple, is_symbolic_dim
 
 Bounds = tuple[Value, Value]
@@ -25,10 +24,6 @@ Bounds = tuple[Value, Value]
 
 class SummingRows(NestLoops):
     """Writes the nests whose folds add up in blocks."""
-
-    @property
-    def order(self) -> SumOrder:
-        return sum_order(self.b.module.vector_bytes)
 
     def _sums(self, nest: LoopNest, plan: NestSchedule) -> list[Values]:
         """What each fold of a nest comes to: vectors of accumulators, or numbers."""
@@ -133,7 +128,7 @@ class SummingRows(NestLoops):
         self, nest: LoopNest, dims: Sequence[LoopVar], plan: NestSchedule
     ) -> list[Values]:
         b, count = self.b, count_of([v.extent for v in dims])
-        order = order_of(nest, b.module.vector_bytes)
+        order = self.order
         inside = [*dims, *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, plan.lanes if len(dims) == 1 else 1)
         bounds = self._numbers(dims)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from curta.compiler.library.packing import transposed
 from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.transposes import transposed
 from curta.compiler.llvm.types import Value
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Load, LoopNest

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.llvm.vector_math import FUNCTIONS
 from curta.compiler.loops import (
     complex_exponentials,
     complexes,
@@ -36,6 +35,7 @@ from curta.compiler.loops.element_types import (
     is_float,
     is_native,
 )
+from curta.compiler.loops.functions import FUNCTIONS
 from curta.compiler.loops.index import Affine, as_index, row_major, unravel
 from curta.compiler.loops.nodes import (
     Buffer,

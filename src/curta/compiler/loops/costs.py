@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from curta.compiler.callee import UNKNOWN
-from curta.compiler.llvm.vector_math import LONG
 from curta.compiler.loops.element_types import computed_dtype
+from curta.compiler.loops.functions import LONG
 from curta.compiler.loops.nodes import (
     Block,
     Call,

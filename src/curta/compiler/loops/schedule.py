@@ -24,6 +24,7 @@ from typing import Literal
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import For, While
+from curta.compiler.loops.summation import SumOrder
 from curta.core.dim import max_dim
 
 How = Literal["serial", "vector", "unrolled", "selected", "tile", "together"]
@@ -86,6 +87,7 @@ class NestSchedule:
         rows: the rows of columns that are added up together, or the rows of a block
             whose code is written out.
         streamed: positions of the stores that bypass the caches.
+        order: the order of sums in blocks, or None.
     """
 
     loops: tuple[Loop, ...]
@@ -93,6 +95,7 @@ class NestSchedule:
     accumulate: Accumulate = "lanes"
     rows: int = 1
     streamed: tuple[int, ...] = ()
+    order: SumOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,10 @@ class Schedule:
             between two polls, a power of two.
         polls_between: the same for the iterations of the region; 0 if it never polls.
         takes_token: True if the code, or a program that it calls, polls.
+        scalars: the elements of a value of a region up to which each has a register of
+            its own; a value of more is one vector.
+        inlined_math: the registers of vector math that a region writes inline; after
+            these it calls functions.
     """
 
     outer: tuple[LoopVar, ...] = ()
@@ -124,6 +131,8 @@ class Schedule:
     polls: tuple[tuple[For | While, int], ...] = ()
     polls_between: int = 0
     takes_token: bool = False
+    scalars: int = 0
+    inlined_math: int = 0
 
     @property
     def pieces(self) -> int:

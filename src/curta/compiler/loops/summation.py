@@ -46,13 +46,14 @@ class SumOrder:
     """How many accumulators a block has, and how many elements each takes in.
 
     `register` accumulators or fewer are combined with their neighbors: so many results
-    of short rows share a register.
+    of short rows share a register. At most `most_staged` elements go to the stack.
     """
 
     lanes: int
     register: int
     steps: int
     groups: int
+    most_staged: int
 
     @property
     def strips(self) -> SumOrder:
@@ -72,7 +73,7 @@ class SumOrder:
     @property
     def staged(self) -> int:
         """The elements that are kept in memory at once: groups of a part of a block."""
-        most = max(1, config.tuning.sum_staged // self.group)
+        most = max(1, self.most_staged // self.group)
         return self.group * min(self.groups, most)
 
     @property
@@ -133,7 +134,8 @@ def sum_order(vector_bytes: int, kind: str = "blocks") -> SumOrder:
     tuning = config.tuning
     register = max(1, vector_bytes // 4)
     lanes = register * tuning.sum_vectors
-    order = SumOrder(lanes, register, tuning.sum_steps, tuning.sum_groups)
+    steps, groups = tuning.sum_steps, tuning.sum_groups
+    order = SumOrder(lanes, register, steps, groups, tuning.sum_staged)
     return order.strips if kind == "strips" else order
 
 

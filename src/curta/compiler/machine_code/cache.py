@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import Lock
-from curta.compiler.llvm.target import GOOD, compile_texts
+from curta.compiler.code_generator import GOOD, compile_texts
 from curta.compiler.targets import Target, host
 from curta.config import config
 from curta.version import __version__

@@ -10,7 +10,12 @@ from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Kernel, LoopNest
 from curta.compiler.loops.schedule import Loop, NestSchedule, Schedule
 from curta.compiler.loops.summation import count_of
-from curta.compiler.loops.walks import columns_at_once, in_blocks, prefers_columns
+from curta.compiler.loops.walks import (
+    columns_at_once,
+    in_blocks,
+    order_of,
+    prefers_columns,
+)
 from curta.compiler.schedule.nests import column_nest, row_nest
 from curta.compiler.schedule.row_blocks import with_rows_together
 from curta.compiler.schedule.vectors import may_repeat, vectors_of
@@ -54,8 +59,11 @@ def _nest(
     extent = _lane_extent(nest, plan)
     vectors = vectors_of(nest, extent, target, little, quick, plan.column, repeats)
     if plan.column is not None:
-        return column_nest(nest, vectors, plan, target)
-    return row_nest(kernel, nest, vectors, plan, target)
+        own = column_nest(nest, vectors, plan, target)
+    else:
+        own = row_nest(kernel, nest, vectors, plan, target)
+    order = order_of(nest, target.vector_bytes) if in_blocks(nest) else None
+    return replace(own, order=order)
 
 
 def _may_repeat(kernel: Kernel, nest: LoopNest, plan: Schedule) -> bool:

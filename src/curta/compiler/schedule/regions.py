@@ -39,7 +39,12 @@ from curta.core.dim import may_exceed, typical
 
 def region_schedule(region: Region, target: Target) -> Schedule:
     """Return the schedule of a region, from its shapes alone."""
-    plan = Schedule(takes_token=any(p.cancellable for p in region.programs))
+    tuning = target.tuning
+    plan = Schedule(
+        takes_token=any(p.cancellable for p in region.programs),
+        scalars=tuning.register_scalars,
+        inlined_math=tuning.inlined_math,
+    )
     if region.chunk is not None and region.parts is not None:
         grain = -(-region.parts.extent // region.chunk.extent)
         plan = replace(plan, outer=(region.parts,), grain=grain)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 
+from curta.compiler.callee import FLAG, POLL
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 from curta.compiler.support.objects import put, word
 
-FLAG, POLL = 0, 8
 TOKEN_WORDS = 2
 # Offsets of the state: the thread that answers signals, the nanoseconds of its last
 # look, and the token of the call that it makes.

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from curta.compiler import targets
-from curta.compiler.llvm import target
+from curta.compiler import code_generator, targets
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.functions import Function
 from curta.compiler.machine_code import cache
@@ -49,7 +48,7 @@ def native_module(
     def text() -> str:
         return native_text(exports, layout)
 
-    data = cache.fixed_object_file(text, target.QUICK, names, *parts)
+    data = cache.fixed_object_file(text, code_generator.QUICK, names, *parts)
     return load(data, [f.name for f in exports], given)
 
 

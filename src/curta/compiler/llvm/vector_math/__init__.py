@@ -1,5 +1,5 @@
 """Vector math in LLVM IR: exp, log, sin, erf, ... for f32 and f64 of any lanes."""
 
-from curta.compiler.llvm.vector_math.table import BRANCHING, FUNCTIONS, LONG
+from curta.compiler.llvm.vector_math.table import BRANCHING, FUNCTIONS
 
-__all__ = ["BRANCHING", "FUNCTIONS", "LONG"]
+__all__ = ["BRANCHING", "FUNCTIONS"]

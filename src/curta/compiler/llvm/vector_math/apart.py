@@ -8,7 +8,6 @@ from typing import Any
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import F64, Value
 from curta.compiler.llvm.vector_math.common import P, Rule, by_parts, exact
-from curta.config import config
 
 
 def apart(rule: Rule[P]) -> Rule[P]:
@@ -26,7 +25,7 @@ def apart(rule: Rule[P]) -> Rule[P]:
             return result
         values = [x for x in args if isinstance(x, Value)]
         type_ = values[0].type
-        most = config.tuning.apart_registers * b.module.vector_bytes // F64.size
+        most = b.module.call_bytes // F64.size
         wide = F64.with_lanes(min(type_.lanes, most))
         function = f"{name}.{wide.suffix}"
         if not b.module.defines(function):

@@ -19,6 +19,7 @@ from curta.compiler.llvm.vector_math import (
     trigonometric,
     zeta,
 )
+from curta.compiler.loops.functions import LONG
 
 # name -> function(builder, *values) for values of f32 or f64 with any lanes
 FUNCTIONS: dict[str, Callable[..., Value]] = {
@@ -72,13 +73,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "rem": rounding.remainder,
     "nextafter": rounding.nextafter,
 }
-
-# Functions with loops, or as long.
-LONG = frozenset(
-    "igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta"
-    " regularized_incomplete_beta_complement gamma_density beta_density"
-    " zeta polygamma".split()
-)
 
 # Functions with branches, for rare arguments say; the code of others is straight.
 BRANCHING = LONG | frozenset("sin cos tan digamma rem".split())

@@ -1,6 +1,6 @@
 """Transposes of rows in assembly, for x86-64 with AVX2 or AVX-512 on Linux.
 
-What `RowTranspose` (packing.py) has in LLVM IR, for every processor: LLVM takes ten
+What `RowTranspose` (transposes.py) has in LLVM IR, for every processor: LLVM takes ten
 milliseconds to look for something better than 64 shuffles, its assembler half of one.
 """
 
