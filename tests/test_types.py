@@ -23,7 +23,7 @@ PUBLIC = ["curta", "curta.interpreters", "curta.state", "curta.nn.initializers"]
 PARTS = {
     *("arguments", "densities", "earray", "extended_types", "flat_derivatives"),
     *("flat_trees", "hijax", "kernel_density", "law", "promotion", "ranking"),
-    *("scalars", "version"),
+    *("scalars", "slopes", "version"),
 }
 
 

@@ -18,6 +18,8 @@ rng = np.random.default_rng(0)
 def untold():
     """Advice is given once in a process: here in each test."""
     forget()
+    with curta.advice("warn"):
+        yield
 
 
 def normal(*shape):

@@ -107,7 +107,7 @@ def test_substitution_reaches_into_quotients() -> None:
 
 
 def test_products_of_variables_are_refused() -> None:
-    with pytest.raises(TypeError, match="no affine sum"):
+    with pytest.raises(TypeError, match="is not an affine sum"):
         as_index(ROW) * as_index(COLUMN)
 
 

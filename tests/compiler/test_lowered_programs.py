@@ -147,7 +147,7 @@ main(in0: float32[8, 8]) -> (v2: float32[8, 8]):
       t1:float32 = math.exp t0
       v1[i0i1] = t1
   v2 = Dot(batch=1, m=8, n=8, k=8, kind='f32', a_transposed=False, \
-b_transposed=False) of v1 in0"""
+b_transposed=False, in_parts=False) of v1 in0"""
 
 
 IN_ANOTHER_PROCESS = """

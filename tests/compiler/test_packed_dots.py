@@ -32,7 +32,7 @@ def machine(request, monkeypatch):
     """The processor at hand, or one that multiplies no words."""
     words = host().words if request.param else frozenset()
     made_for = dataclasses.replace(host(), words=words)
-    monkeypatch.setattr(backends, "host", lambda: made_for)
+    monkeypatch.setattr(backends, "host_with", lambda transport: made_for)
 
 
 @pytest.mark.usefixtures("machine")

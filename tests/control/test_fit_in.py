@@ -118,7 +118,8 @@ def test_a_limit_that_is_not_hit_changes_nothing():
 @pytest.fixture
 def advice():
     forget()
-    yield
+    with curta.advice("warn"):
+        yield
     forget()
 
 

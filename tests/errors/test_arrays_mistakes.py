@@ -339,7 +339,7 @@ MISTAKES = [
         lambda: jnp.split(X, 2),
         ValueError,
         "array split does not result in an equal",
-        "rest is 1",
+        "leave 1.",
     ),
     (
         "dot general",

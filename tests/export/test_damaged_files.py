@@ -57,5 +57,5 @@ def test_the_tree_of_the_arguments_is_checked():
     def change(tables):
         tables["function"]["in_tree"] = "leaf"
 
-    with pytest.raises(ValueError, match="no pair of args and kwargs"):
+    with pytest.raises(ValueError, match="not a pair of args and kwargs"):
         export.deserialize(changed(change))

@@ -154,8 +154,8 @@ def with_text(change):
 @pytest.mark.parametrize(
     "data, message",
     [
-        (b"", "too few"),
-        (b"x" * 100, "no exported function of Curta's"),
+        (b"", "data is truncated"),
+        (b"x" * 100, "not an exported function of Curta"),
         (struct.pack("<8sIQ", b"CURTAEXP", 999, 0), "version 999 of the format"),
         (struct.pack("<8sIQ", b"CURTAEXP", 1, 10**12) + b"{}", "cannot be loaded"),
     ],

@@ -352,13 +352,13 @@ class ArrayInterface:
 
 
 class IndexUpdater:
-    """What `x.at` is: index it to say which elements are to be updated."""
+    """The type of `x.at`: index it to select the elements to update."""
 
     def __getitem__(self, index: Any) -> IndexedUpdate: ...
 
 
 class IndexedUpdate:
-    """What `x.at[index]` is: each method gives an updated copy of `x`."""
+    """The type of `x.at[index]`: each method returns an updated copy of `x`."""
 
     def get(
         self,

@@ -55,7 +55,7 @@ class Leases:
         make: allocate a block of at least a number of bytes.
         rounded: the size of such a block.
 
-    >>> make = lambda size: np.empty(size, np.uint8).view(Block)
+    >>> make = lambda size: np.empty(size, np.uint8).view(LeasedBlock)
     >>> leases = Leases(make, lambda size: size)
     >>> first = leases.take(100)
     >>> address = first.ctypes.data

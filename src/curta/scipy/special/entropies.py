@@ -178,7 +178,7 @@ def _kl_div(p: Any, q: Any) -> Any:
 
 @custom_jvp
 def _divergence_of_near(p: Any, q: Any) -> Any:
-    return -p * log1p_less_x((q - p) / p)
+    return p * (0 - log1p_less_x((q - p) / p))  # 0, not -0, for equal numbers
 
 
 _divergence_of_near.defjvps(
