@@ -15,12 +15,13 @@ import curta
 import curta.numpy as jnp
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
-from curta.compiler.loops.bufferize import placement_of, plan_arena
+from curta.compiler.loops.bufferize import placement_of
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import InvalidKernel, check_kernel
 from curta.compiler.loops.index import LoopVar, as_index
 from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store
 from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.memory.arena import live_ranges, plan_arena
 from curta.compiler.pretty import pretty_scheduled
 from curta.compiler.program.work import Scheduled
 from curta.compiler.rewrite.inline import inline_calls
@@ -86,7 +87,7 @@ def test_an_unbound_variable_is_found() -> None:
 
 def test_the_arena_uses_the_places_of_dead_values_again() -> None:
     a, b, c = (Buffer(n, FLOAT32, 100) for n in "abc")
-    arena = plan_arena([[a], [a, b], [b, c]], set())
+    arena = plan_arena(live_ranges([[a], [a, b], [b, c]], set()), {})
     assert arena.offsets[a] == arena.offsets[c] != arena.offsets[b]
     assert arena.size == 2 * 448
 

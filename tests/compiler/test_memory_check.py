@@ -76,14 +76,16 @@ def test_an_update_over_what_is_read_later():
     tied = lowered(lambda x: (x @ x).at[3].set(0.0) @ x, X)
     assert len(set(tied.arena.offsets.values())) < len(tied.items.variables)
     old, new = names["v1"], names["v2"]
-    roots = {**program.roots, new: old}
-    refused(program, "where", roots=roots)
+    memory = dataclasses.replace(program.memory, roots={new: old})
+    refused(program, "where", memory=memory)
 
 
 def test_an_argument_that_nobody_gave_away():
     program = lowered(lambda x: x.at[3].set(0.0), X, in_place={0: 0})
     assert program.in_place == {0}
-    refused(program, "which others need", may_overwrite={}, in_place=frozenset())
+    memory = dataclasses.replace(program.memory, in_place=frozenset())
+    kept = {"may_overwrite": {}, "in_place": frozenset(), "memory": memory}
+    refused(program, "which others need", **kept)
     refused(program, "which no caller expects", in_place=frozenset())
 
 

@@ -6,8 +6,8 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import jit
-from curta.compiler.loops.bufferize import plan_arena
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.memory.arena import live_ranges, plan_arena
 
 F32 = np.dtype(np.float32)
 
@@ -83,19 +83,21 @@ def test_two_results_do_not_share_one_array():
         np.testing.assert_allclose(found, f(s) @ np.asarray(w).T, rtol=1e-3, atol=1e-4)
 
 
+def planned(steps, outside=(), reused=None):
+    return plan_arena(live_ranges(steps, outside), reused or {})
+
+
 def test_an_arena_gives_memory_on():
     a, b, c, d = (Buffer(name, F32, 64) for name in "abcd")
     steps = [[a], [a, b], [b, c], [c, d]]
-    chain = plan_arena(steps, {d}, {b: [a], c: [b], d: [c]})
+    chain = planned(steps, {d}, {b: a, c: b, d: c})
     assert chain.size == 256 and len(set(chain.offsets.values())) == 1
-    # One buffer takes it, while it is there, and only from one that is in the arena.
-    both = plan_arena([[a], [a, b, c], [b, c]], set(), {b: [a], c: [a]})
-    assert both.offsets[b] == both.offsets[a] != both.offsets[c]
-    late = plan_arena([[a], [a], [b]], set(), {b: [a]})
+    # It is there until the step in which the other one begins, and in the arena.
+    late = planned([[a], [a], [b]], reused={b: a})
     assert late.size == 256
-    alive = plan_arena([[a], [a, b], [a, b]], set(), {b: [a]})
+    alive = planned([[a], [a, b], [a, b]], reused={b: a})
     assert alive.offsets[a] != alive.offsets[b]
-    outside = plan_arena([[a], [a, b]], {a}, {b: [a]})
+    outside = planned([[a], [a, b]], {a}, {b: a})
     assert outside.size == 256
-    made_there = plan_arena([[a, b]], set(), {b: [a]})
+    made_there = planned([[a, b]], reused={b: a})
     assert made_there.offsets[a] != made_there.offsets[b]

@@ -8,8 +8,10 @@
     fuse       group items that share loops              fuse/fuse.py
     works      turn each group into works of a program:  program/works.py
     assemble   a kernel from a group: loop nests         fuse/assemble.py
+    memory     which buffers share memory                memory/analysis.py
     schedule   order, vectors, chunks for threads        schedule/
-    bufferize  registers, rows on the stack, the arena   loops/bufferize.py
+    bufferize  registers, rows on the stack              loops/bufferize.py
+    arena      offsets of temporaries                    memory/arena.py
     emit       write LLVM IR                             emit/, llvm/
     link       compile it, or find it in the cache       machine_code/linked.py
     load       resolve addresses, constants and callees  loading.py
@@ -19,7 +21,8 @@ loaded before the last two stages.
 
 `CURTA_DUMP` prints what they make: `jaxpr` what comes in, `inline` and the names in
 `rewrite/passes.py` the program after each, `prepared` the jaxpr that is lowered, then
-`fuse`, `kernels`, `schedule`, `program` (all works, with their memory) and `llvm`.
+`fuse`, `memory`, `kernels`, `schedule`, `program` (all works, with their memory) and
+`llvm`.
 """
 
 from __future__ import annotations
@@ -33,13 +36,13 @@ from curta.compiler.dump import dump
 from curta.compiler.emit.emission import emit
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.fitting import fitted, memory_limit
-from curta.compiler.fuse.fuse import FusionPlan, fuse, separate
-from curta.compiler.fuse.replace import replaced_arguments
+from curta.compiler.fuse.fuse import fuse, separate
 from curta.compiler.loading import load
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems, lower_to_items
 from curta.compiler.lower.items import RegionItem
 from curta.compiler.pretty import (
+    pretty_memory,
     pretty_plan,
     pretty_program,
     pretty_schedules,
@@ -123,42 +126,36 @@ def _prepared(closed: ClosedJaxpr, target: Target, optimise: bool) -> ClosedJaxp
 
 
 def lower_prepared(
-    flat: ClosedJaxpr, target: Target, optimise: bool, in_place: InPlace, often: bool
+    flat: ClosedJaxpr,
+    target: Target,
+    optimise: bool,
+    in_place: InPlace,
+    often: bool,
+    workspace: bool = False,
 ) -> Program:
-    """Lower a prepared jaxpr, and the bodies of its loops and branches."""
+    """Lower a prepared jaxpr, and the bodies of its loops and branches.
 
-    def lower_part(part: ClosedJaxpr, pairs: InPlace) -> Program:
+    With `workspace` arguments `in_place` may be overwritten by any value.
+    """
+
+    def lower_part(part: ClosedJaxpr, pairs: InPlace, workspace: bool) -> Program:
         ready = part if optimise else inline_calls(part, expansions(target))
-        return lower_prepared(ready, target, optimise, pairs, True)
+        return lower_prepared(ready, target, optimise, pairs, True, workspace)
 
     jaxpr = run_passes(order_passes(target), flat.jaxpr)
     items = lower_to_items(jaxpr, target, lower_part, in_place)
     plan = fuse(items) if optimise else separate(items)
-    overwriting = _overwriting(plan, items, in_place)
-    kept = {i: o for i, o in in_place.items() if o in overwriting}
-    if not often and not items.overwritten <= kept.keys():
-        # Callers lend memory for results, not as a workspace.
-        return lower_prepared(flat, target, optimise, kept, often)
-    return program_of(flat, jaxpr, items, plan, target, often, in_place, overwriting)
+    return program_of(flat, jaxpr, items, plan, target, often, in_place, workspace)
 
 
 def _show(program: Program) -> None:
     """Print a program if `CURTA_DUMP` asks for it; warn of steps in Python."""
     dump("fuse", lambda: pretty_plan(program.plan))
+    dump("memory", lambda: pretty_memory(program))
     dump("kernels", lambda: "\n".join(map(pretty_work, program.works)))
     dump("schedule", lambda: pretty_schedules(program.works))
     if program.often:
         _advise_of_python(program.items)
-
-
-def _overwriting(
-    plan: FusionPlan, items: LoweredItems, in_place: InPlace
-) -> frozenset[int]:
-    """Return the results that share the buffer of an argument."""
-    given = set(items.inputs)
-    roots = items.roots
-    there = [i for i, b in enumerate(items.outputs) if roots.get(b, b) in given]
-    return replaced_arguments(plan, items, in_place).union(there)
 
 
 def _fitted(

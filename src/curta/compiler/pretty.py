@@ -73,6 +73,30 @@ def _program_lines(program: Program, names: Names) -> Iterator[str]:
             yield from (f"  {line}" for line in pretty_work(work, names).split("\n"))
 
 
+def pretty_memory(program: Program) -> str:
+    """Print where the buffers of a program are stored, and which share memory."""
+    memory, arena = program.memory, program.arena
+    lines = [
+        f"{new.name} takes the memory of {old.name}"
+        for pairs in (memory.ties, memory.reused)
+        for new, old in pairs.items()
+        if new not in memory.begun
+    ]
+    lines += [
+        f"{new.name} begins as a copy of {old.name}: {memory.reasons[new]}"
+        for new, old in memory.copies.items()
+    ]
+    for i, o in program.may_overwrite.items():
+        result, argument = program.items.outputs[o], program.items.inputs[i]
+        taken = "takes" if o in memory.in_place else "does not take"
+        lines.append(f"result {result.name} {taken} the memory of {argument.name}")
+    for buffer, (first, last) in arena.ranges.items():
+        offset = arena.offsets[buffer]
+        size = f"{buffer.nbytes} bytes at {offset}"
+        lines.append(f"{buffer.name}: works {first} to {last}, {size}")
+    return "\n".join(lines)
+
+
 def _arena_lines(program: Program) -> Iterator[str]:
     arena = program.arena
     if arena.offsets:

@@ -133,7 +133,7 @@ def _entry_code(
             ModuleSource.of(target, text, part.level, part.functions, shared)
         )
     emit_entry(
-        entry, program.jobs, program.pointers, program.roots, program.arena,
+        entry, program.jobs, program.pointers, program.memory.roots, program.arena,
         kernels.functions, library, constants, parallel, target,
     )  # fmt: skip
     text = entry.text()

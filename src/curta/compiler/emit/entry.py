@@ -29,9 +29,10 @@ from curta.compiler.llvm.polls import is_cancelled
 from curta.compiler.llvm.program_calls import CallTarget
 from curta.compiler.llvm.regions import emit_region, run_region
 from curta.compiler.llvm.types import I8, I64, PTR, Value
-from curta.compiler.loops.bufferize import Arena, BufferPlacement
+from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.canonical import canonical_form, outline
-from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region
+from curta.compiler.loops.nodes import Buffer, Call, Copy, Kernel, Region
+from curta.compiler.memory.arena import Arena
 from curta.compiler.program.work import (
     Job,
     LibraryKey,
@@ -107,7 +108,7 @@ def emit_entry(
 def _has_loop(works: Sequence[Work]) -> bool:
     """Whether there is a loop around programs, which is worth good code."""
     own = [in_entry(work) for work in works]
-    return any(r is not None and not isinstance(r.body[0], Call) for r in own)
+    return any(r is not None and not isinstance(r.body[0], (Call, Copy)) for r in own)
 
 
 def _target(b: Builder, table: Value, place: int, constants: int) -> CallTarget:

@@ -115,9 +115,7 @@ class _RegionEmitter(NestBody):
                 self.values.over(statement.dims)
                 self._body(statement, [])
             elif isinstance(statement, Copy):
-                to, source = statement.to, statement.source
-                pointer = self.values.pointer
-                self.b.copy(pointer(to), pointer(source), to.nbytes)
+                self._copy(statement)
             elif isinstance(statement, Pack):
                 self._pack(statement)
             elif isinstance(statement, Call):
@@ -128,6 +126,14 @@ class _RegionEmitter(NestBody):
                 self._while(statement)
             else:
                 self._if(statement)
+
+    def _copy(self, copy: Copy) -> None:
+        to, source = map(self.values.pointer, (copy.to, copy.source))
+        if not copy.unless_same:
+            return self.b.copy(to, source, copy.to.nbytes)
+        with self.b.when(self.b.ne(to, source)):
+            self.b.copy(to, source, copy.to.nbytes)
+        return None
 
     def _store(self, store: Store) -> None:
         self._put(store, self.values.compute_lanes(store.value))

@@ -306,10 +306,14 @@ class LoopNest:
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """All elements of a buffer in memory to another one."""
+    """All elements of a buffer in memory to another one.
+
+    With `unless_same` only if their addresses differ, which the caller decides.
+    """
 
     to: Buffer
     source: Buffer
+    unless_same: bool = False
 
 
 @dataclass(frozen=True, eq=False)

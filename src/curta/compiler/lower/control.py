@@ -51,14 +51,14 @@ def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
     operands = tuple(in_memory(lowering, a) for a in eqn.invars)
     code = register_code(eqn, operands, results, lowering.target)
     if code is not None:
-        _tie_carries(lowering, eqn, results)
+        _tie_carries(lowering, eqn, operands, results)
         return lowering.items.append(RegionItem(eqn, operands, results, code))
     code = lane_code(eqn, operands, results, lowering.target)
     if code is not None:
         return lowering.items.append(RegionItem(eqn, operands, results, code))
     parts = parts_of(eqn)
     if parts is not None:
-        program = lowering.compile_part(parts.body, _in_place(eqn))
+        program = lowering.lower_part(parts.body, _in_place(eqn), True)
         if not program.runs_python:  # only the caller's thread may run Python
             return _ProgramLoop(
                 lowering, eqn, operands, results, (program,), parts
@@ -66,8 +66,8 @@ def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
     if eqn.op.loop is None:
         return _add_branches(lowering, eqn, operands, results)
     *others, body = eqn.op.regions
-    programs = [lowering.compile_part(jaxpr, {}) for jaxpr in others]
-    programs.append(lowering.compile_part(body, _in_place(eqn)))
+    programs = [lowering.lower_part(jaxpr, {}, True) for jaxpr in others]
+    programs.append(lowering.lower_part(body, _in_place(eqn), True))
     return _ProgramLoop(lowering, eqn, operands, results, tuple(programs), None).add()
 
 
@@ -82,14 +82,18 @@ def python_item(
     return RegionItem(eqn, operands, results, Region((call,)))
 
 
-def _tie_carries(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
-    """Let large carries of a loop in registers lie where their operands do."""
+def _tie_carries(
+    lowering: ItemBuilder,
+    eqn: Eqn,
+    operands: tuple[Buffer, ...],
+    results: tuple[Buffer, ...],
+) -> None:
+    """Tie the large carries of a loop in registers to what they begin as."""
     loop, most = eqn.op.loop, config.tuning.register_elements
-    if loop is None:
-        return
-    for result, start in zip(results, loop.initial(eqn.invars), strict=False):
-        if may_exceed(start.aval.size, most):
-            lowering.tie(eqn, result, start)
+    starts = loop.initial(operands) if loop else ()
+    for var, result, start in zip(eqn.outvars, results, starts, strict=False):
+        if may_exceed(var.aval.size, most):
+            lowering.ties[result] = start
 
 
 def _add_branches(
@@ -98,19 +102,13 @@ def _add_branches(
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
 ) -> None:
-    """Add a conditional; results may lie in the memory of what branches update."""
-    pairs = {
-        i: out
-        for i, out in _updated(eqn.op.regions).items()
-        if lowering.overwriting.allowed(eqn, eqn.invars[1 + i])
-    }
-    while True:
-        programs = tuple(lowering.compile_part(b, pairs) for b in eqn.op.regions)
-        common = frozenset(pairs.values()).intersection(*(p.in_place for p in programs))
-        if len(common) == len(pairs):
-            break
-        pairs = {i: out for i, out in pairs.items() if out in common}
-    lowering.ties.update({results[out]: operands[1 + i] for i, out in pairs.items()})
+    """Add a conditional; a result is tied to what all branches update in place."""
+    pairs = _updated(eqn.op.regions)
+    programs = tuple(lowering.lower_part(b, pairs, False) for b in eqn.op.regions)
+    common = frozenset(pairs.values()).intersection(*(p.in_place for p in programs))
+    lowering.ties.update(
+        (results[out], operands[1 + i]) for i, out in pairs.items() if out in common
+    )
     arena = _arena(lowering, eqn, programs)
     which, loaded = _loaded(operands[0])
     blocks = tuple((Call(p, results, operands[1:], arena),) for p in programs)
@@ -251,8 +249,7 @@ class _ProgramLoop:
             own = [_rows(x, size, (self.part, stride)) for x in two]
             return own[0], own[-1]
         if in_place:
-            start = self.eqn.invars[self.view.start + i]
-            lowering.tie(self.eqn, self.results[i], start)
+            lowering.ties[self.results[i]] = self.operands[self.view.start + i]
             own_rows = self._own(self.results[i], i)
             return own_rows, own_rows
         other = self._own(self._temporary(aval, f"next{i}"), i)

@@ -12,18 +12,20 @@ from collections.abc import Mapping, Sequence
 
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.items import Item, LoopItem, RegionItem, reads, written
+from curta.compiler.lower.ties import first_of
 
-Roots = Mapping[Buffer, Buffer]
 
+def interiors_first(
+    items: Sequence[Item], ties: Mapping[Buffer, Buffer]
+) -> tuple[Item, ...]:
+    """Return the items with interiors before the halos are waited for.
 
-def interiors_first(items: Sequence[Item], roots: Roots) -> tuple[Item, ...]:
-    """The items with interiors before the halos are waited for.
-
-    `roots` has the buffer in whose memory another one lies.
+    What `ties` connect may share memory, and keeps its order.
     """
     if not any(map(_waits, items)):
         return tuple(items)
     result: list[Item] = []
+    roots = first_of(ties)
     for item in items:
         at = _before_waits(item, result, roots) if _is_part(item) else len(result)
         result.insert(at, item)
@@ -39,7 +41,9 @@ def _is_part(item: Item) -> bool:
     return isinstance(item, LoopItem) and item.partial
 
 
-def _before_waits(part: Item, before: Sequence[Item], roots: Roots) -> int:
+def _before_waits(
+    part: Item, before: Sequence[Item], roots: Mapping[Buffer, Buffer]
+) -> int:
     """The position of a part: before all waits but those it depends on."""
 
     def memory(buffers: Sequence[Buffer]) -> set[Buffer]:

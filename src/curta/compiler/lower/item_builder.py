@@ -16,7 +16,6 @@ from curta.compiler.loops.lower import Elements, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Fold, Order, Store
 from curta.compiler.loops.summation import sum_kind
 from curta.compiler.lower.items import Item, LoopItem
-from curta.compiler.rewrite.in_place import Overwriting
 from curta.compiler.rewrite.values import Values
 from curta.compiler.targets import Target
 from curta.core.avals import ShapedArray
@@ -26,8 +25,11 @@ from curta.dtypes import physical_dtype
 InPlace = Mapping[int, int]
 """Arguments that may be overwritten, by a result that may lie in the same memory."""
 
-CompilePart = Callable[[ClosedJaxpr, InPlace], Callee]
-"""Compiles the body of a loop."""
+LowerPart = Callable[[ClosedJaxpr, InPlace, bool], Callee]
+"""Lowers the body of a loop or a branch.
+
+The last argument says whether arguments that it may overwrite are workspace, too.
+"""
 
 
 class ItemBuilder:
@@ -38,13 +40,12 @@ class ItemBuilder:
         jaxpr: Jaxpr,
         values: Values,
         host: frozenset[Eqn],
-        compile_part: CompilePart,
-        in_place: Mapping[Var, int],
+        lower_part: LowerPart,
         target: Target,
     ) -> None:
         self.target = target
-        self.overwriting: Overwriting = Overwriting(jaxpr, values, set(in_place), host)
-        self.compile_part = compile_part
+        self.host = host
+        self.lower_part = lower_part
         self.values = values
         self.builder: ScalarBuilder = ScalarBuilder()
         self.buffers: dict[Var, Buffer] = {}
@@ -60,7 +61,7 @@ class ItemBuilder:
             self._buffer(v, "const") for v in jaxpr.constvars
         )
         self.copies: dict[tuple[Atom, tuple[int, ...], Any], Buffer] = {}
-        self.ties: dict[Buffer, Buffer] = {}  # result -> operand in whose memory it is
+        self.ties: dict[Buffer, Buffer] = {}  # result -> the operand it begins as
 
     def _buffer(self, var: Var, prefix: str) -> Buffer:
         buffer = self.new_buffer(var.aval, f"{prefix}{len(self.avals)}")
@@ -83,14 +84,6 @@ class ItemBuilder:
     def results(self, eqn: Eqn) -> tuple[Buffer, ...]:
         """New buffers for the results of an eqn."""
         return tuple(self._buffer(v, "v") for v in eqn.outvars)
-
-    def tie(self, eqn: Eqn, result: Buffer, operand: Atom) -> bool:
-        """Put a result where an operand lies, if the eqn may overwrite that."""
-        if not self.overwriting.allowed(eqn, operand):
-            return False
-        assert isinstance(operand, Var)
-        self.ties[result] = self.buffers[operand]
-        return True
 
     def buffer_of(self, atom: Atom) -> Buffer | None:
         """The buffer in which a value lies, if it does."""

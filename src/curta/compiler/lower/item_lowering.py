@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.callee import Callee, host_call
@@ -33,11 +34,11 @@ from curta.compiler.lower.convolutions import conv_items
 from curta.compiler.lower.cumulative import cumulative_items
 from curta.compiler.lower.dots import dot_items
 from curta.compiler.lower.interiors import interiors_first
-from curta.compiler.lower.item_builder import CompilePart, InPlace, ItemBuilder
+from curta.compiler.lower.item_builder import InPlace, ItemBuilder, LowerPart
 from curta.compiler.lower.items import Item, LoopItem
 from curta.compiler.lower.matrix_loops import matrix_loop_item
 from curta.compiler.lower.routines import in_memory, routine_item
-from curta.compiler.lower.ties import roots_of
+from curta.compiler.lower.ties import first_of
 from curta.compiler.lower.updates import update_items
 from curta.compiler.lower.windows import (
     choice_items,
@@ -84,9 +85,7 @@ class LoweredItems:
         avals: the type of the value in each buffer.
         builder: the builder of the scalar expressions in the items.
         variables: the buffer of each materialised value of the jaxpr.
-        roots: the buffer in whose memory a buffer lies, if that is another one.
-        ties: results that begin as an operand and lie in its memory.
-        overwritten: indices of the arguments that items write to.
+        ties: results that begin as an operand, each with that.
     """
 
     items: tuple[Item, ...]
@@ -96,19 +95,17 @@ class LoweredItems:
     avals: dict[Buffer, ShapedArray]
     builder: ScalarBuilder
     variables: Mapping[Var, Buffer]
-    roots: Mapping[Buffer, Buffer]
     ties: Mapping[Buffer, Buffer]
-    overwritten: frozenset[int]
 
 
-def _no_parts(_: ClosedJaxpr, __: InPlace) -> Callee:
+def _no_parts(_: ClosedJaxpr, __: InPlace, ___: bool) -> Callee:
     raise ValueError("loops and branches in the jaxpr need a compiler of callees")
 
 
 def lower_to_items(
     jaxpr: Jaxpr,
     target: Target,
-    compile_part: CompilePart = _no_parts,
+    lower_part: LowerPart = _no_parts,
     in_place: InPlace | None = None,
 ) -> LoweredItems:
     """The items of a jaxpr without calls.
@@ -120,7 +117,7 @@ def lower_to_items(
     free = {jaxpr.invars[i]: out for i, out in (in_place or {}).items()}
     while True:
         values = decide(jaxpr, host)
-        lowering = ItemLowering(jaxpr, values, host, compile_part, free, target)
+        lowering = ItemLowering(jaxpr, values, host, lower_part, free, target)
         refused = lowering.run()
         if refused is None:
             return lowering.lowered()
@@ -135,14 +132,16 @@ class ItemLowering(ItemBuilder):
         jaxpr: Jaxpr,
         values: Values,
         host: frozenset[Eqn],
-        compile_part: CompilePart,
+        lower_part: LowerPart,
         in_place: Mapping[Var, int],
         target: Target,
     ) -> None:
-        super().__init__(jaxpr, values, host, compile_part, in_place, target)
+        super().__init__(jaxpr, values, host, lower_part, target)
         self.jaxpr = jaxpr
-        self.host = host
         self.in_place = in_place
+        kept = (v for v in jaxpr.invars if v not in in_place)
+        self.kept: set[Var] = {*kept, *jaxpr.constvars, *values.returned}
+        self.order: dict[Eqn, int] = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
         self.outputs: list[Buffer] = []
         self.barriers = 0  # passed so far
         self.behind: dict[Atom, int] = {}  # value -> number of the barrier it is behind
@@ -160,13 +159,9 @@ class ItemLowering(ItemBuilder):
         return None
 
     def lowered(self) -> LoweredItems:
-        written, given = self.overwriting.overwritten, enumerate(self.jaxpr.invars)
-        arguments = frozenset(i for i, v in given if v in written)
-        roots = roots_of(self.ties, self.inputs, self.outputs)
         return LoweredItems(
-            interiors_first(self.items, roots), self.inputs, self.consts,
-            tuple(self.outputs), self.avals, self.builder, self.buffers, roots,
-            self.ties, arguments,
+            interiors_first(self.items, self.ties), self.inputs, self.consts,
+            tuple(self.outputs), self.avals, self.builder, self.buffers, self.ties,
         )  # fmt: skip
 
     def _eqn(self, eqn: Eqn) -> None:
@@ -204,22 +199,47 @@ class ItemLowering(ItemBuilder):
             item = self.items[i]
             if isinstance(item, LoopItem):
                 self.items[i] = dataclasses.replace(item, behind=behind)
-        stored, aliases = self.values.materialised, self.overwriting.aliases
-        later = (v for v in eqn.outvars if v not in stored or v in aliases)
+        stored = self.values.materialised
+        later = (v for v in eqn.outvars if v not in stored or self._renamed(v))
         self.behind.update((v, behind) for v in later)
 
     def update(self, eqn: Eqn) -> None:
-        """Add the items of an update, in the operand's memory if it has no other
-        readers."""
-        (out,) = eqn.outvars
-        operand, result = eqn.invars[0], self._buffer(out, "v")
-        there = self.buffer_of(operand) is not None
-        if not there or not self.tie(eqn, result, operand):
-            return update_items(self, eqn, result, copy=True)
-        for var in self.overwriting.to_compute_first(eqn):
-            if var not in self.buffers:
-                self._map(var)
-        return update_items(self, eqn, result, copy=False)
+        """Add the items of an update, whose result is tied to an operand in memory."""
+        (out,), operand = eqn.outvars, self.buffer_of(eqn.invars[0])
+        shape = cast(WindowUpdate, eqn.op).update_shape(*[v.aval for v in eqn.invars])
+        if operand is not None and (0 in shape or not out.aval.size):
+            self.buffers[out] = operand
+            return
+        result = self._buffer(out, "v")
+        if operand is not None:
+            self.ties[result] = operand
+        if operand is not None and self._may_be_in_place(eqn, shape):
+            seen: dict[Atom, bool] = {}
+            for var in dict.fromkeys(eqn.invars[1:]):
+                reads = self._reads(var, operand, seen) and var not in self.buffers
+                if reads and isinstance(var, Var):
+                    self._map(var)
+        update_items(self, eqn, shape, result, copy=operand is None)
+
+    def _may_be_in_place(self, eqn: Eqn, shape: tuple[int, ...]) -> bool:
+        """Whether several elements may be stored where others are still read."""
+        operand = eqn.invars[0]
+        assert isinstance(operand, Var)
+        last = self.values.uses[operand][-1]
+        later = operand in self.kept or self.order[last] > self.order[eqn]
+        return math.prod(shape) != 1 and not later
+
+    def _reads(self, atom: Atom, memory: Buffer, seen: dict[Atom, bool]) -> bool:
+        """Whether the code of a value reads some memory."""
+        if not isinstance(atom, Var):
+            return False
+        if atom in self.buffers:
+            return self.buffers[atom] is memory
+        if atom not in seen:
+            made = self.values.definitions.get(atom)
+            operands = made.invars if made else ()
+            seen[atom] = any(self._reads(v, memory, seen) for v in operands)
+        return seen[atom]
 
     def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
         """An eqn that runs in Python."""
@@ -228,8 +248,8 @@ class ItemLowering(ItemBuilder):
 
     def _map(self, var: Var) -> None:
         eqn = self.values.definitions[var]
-        if var in self.overwriting.aliases:
-            self.buffers[var] = self.buffers[self.overwriting.aliases[var]]
+        if (there := self._renamed(var)) is not None:
+            self.buffers[var] = there
             return
         if is_joined(eqn):
             return self._join(eqn, self._buffer(var, "v"))
@@ -248,6 +268,13 @@ class ItemLowering(ItemBuilder):
             index = loop_dims(var.aval.shape)
             value = self.elements.computed(var, index)
             self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
+
+    def _renamed(self, var: Var) -> Buffer | None:
+        """The buffer of which a variable is another name, if it is that alone."""
+        eqn = self.values.definitions[var]
+        if not eqn.op.renames_memory or eqn in self.host:
+            return None
+        return self.buffer_of(eqn.invars[eqn.outvars.index(var)])
 
     def _unmerged(self, eqn: Eqn) -> Var | None:
         """The operand of a reshape, if elements are computed in the operand's order.
@@ -374,19 +401,25 @@ class ItemLowering(ItemBuilder):
             )
 
     def _return(self) -> None:
-        """The outputs; a value returned as it came in, or twice, is copied."""
+        """The outputs; a value returned as it came in, or twice, is copied.
+
+        An argument that is returned in its own place is tied to that, and so is what
+        may overwrite an argument in whose place another result is returned.
+        """
         taken: set[Buffer] = set(self.inputs) | set(self.consts)
-        replaced = {out: self.buffers[var] for var, out in self.in_place.items()}
-        first = roots_of(self.ties)
+        places = {self.buffers[var]: out for var, out in self.in_place.items()}
+        first = first_of(self.ties)
         for position, atom in enumerate(self.jaxpr.outvars):
-            buffer = self.buffer_of(atom)
-            memory = None if buffer is None else first.get(buffer, buffer)
-            there = memory is replaced.get(position)
-            if buffer is None or (memory in taken and not there):
-                element, name = partial(self.elements.at, atom), len(self.outputs)
-                buffer = memory = self.stored(atom.aval, f"out{name}", element, "copy")
-            assert memory is not None
-            taken.add(memory)
+            buffer, name = self.buffer_of(atom), f"out{position}"
+            place = None if buffer is None else places.get(first.get(buffer, buffer))
+            if place is not None and (place == position) == (buffer in places):
+                result = self.new_buffer(atom.aval, name)
+                assert buffer is not None
+                self.ties[result], buffer = buffer, result
+            elif buffer is None or buffer in taken:
+                element = partial(self.elements.at, atom)
+                buffer = self.stored(atom.aval, name, element, "copy")
+            taken.add(buffer)
             self.outputs.append(buffer)
 
 

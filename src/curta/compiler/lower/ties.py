@@ -1,46 +1,36 @@
-"""Ties: results in the memory of an operand, with its contents as initial value."""
+"""Ties: results that begin as an operand, and may take its memory."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from curta.compiler.loops.nodes import Buffer, Copy, Region, View, memory_of
+from curta.compiler.loops.nodes import Buffer, Copy, Region, Statement, memory_of
 
 
-def roots_of(
-    ties: Mapping[Buffer, Buffer],
-    arguments: Iterable[Buffer] = (),
-    outputs: Iterable[Buffer] = (),
-) -> dict[Buffer, Buffer]:
-    """Return the buffer that stands for the memory of each tied buffer.
-
-    That is the argument that lies there, or else the result of the program, or else
-    the operand of the first tie.
-    """
+def first_of(ties: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
+    """Return the value that each result begins as in the end, through all ties."""
     first: dict[Buffer, Buffer] = {}
     for result, operand in ties.items():  # an operand is made before what it becomes
         first[result] = first.get(operand, operand)
-    given = {*arguments}
-    place = {first[b]: b for b in outputs if b in first and first[b] not in given}
-    return {
-        b: place.get(root, root)
-        for b, root in (first | {root: root for root in place}).items()
-        if b is not place.get(root, root)
-    }
+    return first
 
 
-def without_idle_copies(region: Region, roots: Mapping[Buffer, Buffer]) -> Region:
-    """Return the region without its copies from one buffer to the same memory."""
+def without_idle_copies(
+    region: Region, ties: Mapping[Buffer, Buffer], root: Callable[[Buffer], Buffer]
+) -> Region:
+    """Return the region without its copies from one buffer to the same memory.
 
-    def place(buffer: Buffer) -> tuple[object, ...]:
-        memory, storage = memory_of(buffer), buffer.storage
-        first = storage.first if isinstance(storage, View) else 0
-        return roots.get(memory, memory), first
+    Copies to a result from the operand that it is tied to are left out if both have one
+    root. If not, they are done unless the caller has passed one address for both.
+    """
 
-    body = tuple(
-        s
-        for s in region.body
-        if not (isinstance(s, Copy) and place(s.to) == place(s.source))
-    )
+    def kept(s: Statement) -> Iterator[Statement]:
+        tied = isinstance(s, Copy) and ties.get(memory_of(s.to))
+        if not isinstance(s, Copy) or tied is not memory_of(s.source):
+            yield s
+        elif root(memory_of(s.to)) is not root(tied):
+            yield dataclasses.replace(s, unless_same=True)
+
+    body = tuple(s for statement in region.body for s in kept(statement))
     return dataclasses.replace(region, body=body)

@@ -28,13 +28,17 @@ from curta.primitives.indexing.gather import Scattering
 from curta.primitives.indexing.windows import WindowUpdate
 
 
-def update_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer, copy: bool) -> None:
-    """Add the items that copy the operand to `result`, if asked, and update it."""
+def update_items(
+    lowering: ItemBuilder, eqn: Eqn, shape: tuple[int, ...], result: Buffer, copy: bool
+) -> None:
+    """Add the items that store the operand in `result`, if asked, and update it.
+
+    `shape` is that of the updates.
+    """
     elements, aval = lowering.elements, eqn.outvars[0].aval
     index = loop_dims(aval.shape)
     if copy:
         lowering.emit_map(result, index, elements.at(eqn.invars[0], index), "copy")
-    shape = cast(WindowUpdate, eqn.op).update_shape(*[v.aval for v in eqn.invars])
     if 0 in shape or not aval.size:
         return
     for low, part in _parts(lowering, eqn, shape):

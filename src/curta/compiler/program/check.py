@@ -21,12 +21,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
+from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.lower.items import RegionItem
 from curta.compiler.memory.accesses import Accesses
-from curta.compiler.memory.iterations import loads_before_stores
+from curta.compiler.memory.iterations import IterationOrder
 from curta.compiler.program.check_regions import reads_before_writes, region_problems
-from curta.compiler.program.places import Places
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Scheduled, Work, work_accesses
 from curta.core.dim import is_symbolic_dim
@@ -54,7 +53,7 @@ class _Replay:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.places = Places(program)
+        self.places = program.places
         self.memory: dict[object, _Ranges] = {}
         pairs = zip(program.plan.groups, program.groups, strict=False)
         self.items: dict[Work, RegionItem | None] = {
@@ -67,7 +66,10 @@ class _Replay:
         for access in self.access.values():
             for buffer in access.writes:
                 self.left[buffer] = self.left.get(buffer, 0) + 1
-        items = program.items
+        items, given = program.items, program.may_overwrite.items()
+        donated = {i for i, o in given if program.workspace or o in program.in_place}
+        kept = (b for i, b in enumerate(items.inputs) if i not in donated)
+        self.kept: set[Buffer] = {*kept, *items.consts}
         for buffer in (*items.inputs, *items.consts):
             self._put(buffer)
 
@@ -99,17 +101,18 @@ class _Replay:
 
     def _writes(self, work: Work, access: Accesses) -> Iterator[str]:
         for buffer in access.writes:
-            operand = self.program.items.ties.get(buffer)
+            operand = self.program.memory.ties.get(buffer)
             if operand is not None and not self._holds(buffer):
                 if self.places.of(operand) != self.places.of(buffer):
                     yield f"{buffer.name} is not where {operand.name} is"
                 yield from self._is_there(operand, work)
-            if not self.places.may_write(buffer):
+            if self.places.of(buffer).base in self.kept:
                 yield f"{_name(work)} writes {buffer.name}, which others need"
         yield from self._within(work, access)
         for buffer in access.writes:
             self.left[buffer] -= 1
-            self._put(buffer)
+            if buffer not in self.program.memory.begun:  # which is its argument
+                self._put(buffer)
 
     def _within(self, work: Work, access: Accesses) -> Iterator[str]:
         """What a work writes in the place of something else that it touches."""
@@ -131,12 +134,12 @@ class _Replay:
     def _kernel(
         self, kernel: Kernel, pairs: Iterable[tuple[Buffer, Buffer]]
     ) -> Iterator[str]:
-        stored = {memory_of(s.buffer) for n in kernel.nests for s in n.written()}
+        order = IterationOrder(kernel)
         for read, written in pairs:
-            if read in stored:
+            if read in order.stores:
                 yield f"a kernel stores {read.name} and {written.name} to one place"
             aligned = self.places.of(read).start == self.places.of(written).start
-            if not aligned or not loads_before_stores(kernel, [read], [written]):
+            if not aligned or not order.loads_first([read], [written]):
                 yield f"a kernel stores {written.name} over {read.name}, unread"
 
     def _side_by_side(self, works: Sequence[Work]) -> Iterator[str]:
@@ -157,7 +160,7 @@ class _Replay:
         """Results where arguments lie are those that the program declares."""
         program, inputs = self.program, {*self.program.items.inputs}
         for i, out in enumerate(program.items.outputs):
-            root = program.roots.get(out, out)
+            root = program.memory.root(out)
             if root in inputs and i not in program.in_place:
                 yield f"{out.name} lies in {root.name}, which no caller expects"
 
@@ -165,14 +168,18 @@ class _Replay:
 
     def _holds(self, buffer: Buffer) -> bool:
         """Whether the place of a buffer holds it, whole."""
+        begun = self.program.memory.begun
+        buffer = begun.get(buffer, buffer)
         place = self.places.of(buffer)
         ranges = self.memory.get(place.base)
-        return place.size == 0 or (
-            ranges is not None and ranges.only(place.start, place.end) is buffer
-        )
+        held = ranges.only(place.start, place.end) if ranges else None
+        if held is buffer or place.size == 0:
+            return True
+        # A result that no work stores to is its operand.
+        return buffer not in self.left and held is not None and self._begins(buffer)
 
     def _begins(self, buffer: Buffer) -> bool:
-        operand = self.program.items.ties.get(buffer)
+        operand = self.program.memory.ties.get(buffer)
         return operand is not None and self._holds(operand)
 
     def _is_there(self, buffer: Buffer, reader: Work | None) -> Iterator[str]:

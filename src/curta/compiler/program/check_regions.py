@@ -25,7 +25,7 @@ from curta.compiler.loops.nodes import (
 )
 from curta.compiler.lower.items import RegionItem
 from curta.compiler.memory.accesses import statement_accesses
-from curta.compiler.program.places import Place, Places
+from curta.compiler.memory.places import Place, Places
 from curta.compiler.program.program import Program
 from curta.core.dim import is_symbolic_dim
 
@@ -67,6 +67,8 @@ def reads_before_writes(region: Region, old: Buffer, new: Buffer) -> bool:
         return False
     read, first = -1, len(region.body)
     for at, statement in enumerate(region.body):
+        if isinstance(statement, Copy) and statement.unless_same:
+            continue  # it writes what is there if both have one address
         for inner in statements_in((statement,)):
             reads, writes = statement_accesses(inner)
             read = at if old in reads else read

@@ -8,36 +8,34 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from curta.compiler.loops.bufferize import Arena, aligned_size
 from curta.compiler.loops.costs import kernel_cost
-from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
-from curta.compiler.program.work import Job, Scheduled, Work, buffers
+from curta.compiler.loops.nodes import Kernel
+from curta.compiler.memory.places import Places
+from curta.compiler.program.work import Job, Scheduled, Work, work_accesses
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
 
 
 def in_jobs(
     works: Sequence[Work],
-    arena: Arena,
-    same: Mapping[Buffer, Buffer],
+    places: Places,
     often: bool,
 ) -> list[Work | Job]:
     """Works in order, with jobs in place of independent kernels that are worth it.
 
     Args:
         works: what the program runs.
-        arena: where temporaries lie.
-        same: the buffer that stands for the memory of one that may lie there.
+        places: where buffers are stored.
         often: whether the program runs many times at each call.
     """
     tuning = config.tuning
     least = tuning.chunk_cost_in_loop if often else tuning.chunk_cost
     result: list[Work | Job] = []
-    if not isinstance(arena.size, int):  # known when the program is called
+    if not isinstance(places.arena.size, int):  # known when the program is called
         return [*works]
-    row = _Row(arena, same)
+    row = _Row(places)
     for work in works:
         kernel = _shareable(work)
         if kernel is None or not isinstance(work, Scheduled):
@@ -57,13 +55,10 @@ def _shareable(work: Work) -> Kernel | None:
 
 
 class _Row:
-    """Independent kernels in a row.
+    """Independent kernels in a row."""
 
-    Memory is an argument or a result of the program, or a range of the arena.
-    """
-
-    def __init__(self, arena: Arena, same: Mapping[Buffer, Buffer]) -> None:
-        self.arena, self.same = arena, same
+    def __init__(self, places: Places) -> None:
+        self.places = places
         self.clear()
 
     def clear(self) -> None:
@@ -71,9 +66,7 @@ class _Row:
         self.works: list[Scheduled] = []
         self.costs: list[int] = []
         self.tasks = 0
-        self.read: set[Buffer] = set()
-        self.written: set[Buffer] = set()
-        self.ranges: list[tuple[int, int, bool]] = []
+        self.touched: dict[object, list[tuple[int, int, bool]]] = {}
 
     def take(self, least: int) -> Sequence[Work | Job]:
         """The kernels, as a job if they are worth waking threads for."""
@@ -89,31 +82,18 @@ class _Row:
         tasks = self.tasks + work.plan.chunks
         if self.works and tasks > config.tuning.job_tasks:
             return False
-        written = {memory_of(b) for b in kernel.stored()}
-        reads, writes = set[Buffer](), set[Buffer]()
-        ranges: list[tuple[int, int, bool]] = []
-        for buffer in buffers(work):
-            memory = self.same.get(buffer, buffer)
-            memory = self.same.get(memory, memory)  # a result where an argument lies
-            start = self.arena.offsets.get(memory)
-            if start is None:
-                place = writes if buffer in written else reads
-                place.add(memory)
-            else:
-                end = start + aligned_size(buffer)
-                ranges.append((start, end, buffer in written))
-        if self.written & (reads | writes) or self.read & writes:
-            return False
-        for start, end, is_written in ranges:
-            for first, last, was_written in self.ranges:
-                if start < last and first < end and (is_written or was_written):
+        access = work_accesses(work)
+        written = {*access.writes}
+        ranges = [(self.places.of(b), b in written) for b in access.buffers]
+        for (base, start, end), writes in ranges:
+            for first, last, wrote in self.touched.get(base, ()):
+                if start < last and first < end and (writes or wrote):
                     return False
         self.works.append(work)
         self.costs.append(kernel_cost(kernel))
         self.tasks = tasks
-        self.read |= reads
-        self.written |= writes
-        self.ranges += ranges
+        for (base, start, end), writes in ranges:
+            self.touched.setdefault(base, []).append((start, end, writes))
         return True
 
 

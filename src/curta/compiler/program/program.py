@@ -8,7 +8,7 @@ address: bodies of loops and branches are programs of their own, which works cal
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,12 @@ import numpy as np
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.callee import Callee
 from curta.compiler.fuse.fuse import FusionPlan
-from curta.compiler.loops.bufferize import Arena
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
+from curta.compiler.memory.analysis import MemoryAliases
+from curta.compiler.memory.arena import Arena
+from curta.compiler.memory.places import Places
 from curta.compiler.program.work import Job, Work, called_programs, works_in
 from curta.compiler.targets import Target
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -40,7 +42,8 @@ class Program(Callee):
         pointers: buffers that the caller provides: results, arguments, constants.
         may_overwrite: arguments that the caller gives away, each with the result that
             may take its memory.
-        roots: the buffer that stands for the memory of each buffer that shares it.
+        workspace: whether these may be overwritten by other values, too.
+        memory: which buffers share memory.
         arena: offsets of the temporaries.
         consts: the arrays of the constants.
         often: True if the program is the body of a loop or a branch.
@@ -55,7 +58,8 @@ class Program(Callee):
     jobs: tuple[Work | Job, ...]
     pointers: tuple[Buffer, ...]
     may_overwrite: InPlace
-    roots: Mapping[Buffer, Buffer]
+    workspace: bool
+    memory: MemoryAliases
     arena: Arena
     consts: tuple[np.ndarray[Any, Any], ...]
     often: bool
@@ -64,6 +68,11 @@ class Program(Callee):
     def shared(self) -> set[tuple[int, int]]:
         """The results that share the memory of an argument, each with that."""
         return {(o, i) for i, o in self.may_overwrite.items() if o in self.in_place}
+
+    @property
+    def places(self) -> Places:
+        """Where the buffers of the works are stored."""
+        return Places(self.items, self.memory, self.arena, self.may_overwrite)
 
     @property
     def works(self) -> list[Work]:

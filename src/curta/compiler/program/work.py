@@ -10,7 +10,7 @@ from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.bufferize import BufferPlacement
-from curta.compiler.loops.nodes import Buffer, Kernel, Region, memory_of
+from curta.compiler.loops.nodes import Buffer, Copy, Kernel, Region, memory_of
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.lower.items import LibraryItem
 from curta.compiler.memory.accesses import (
@@ -86,8 +86,9 @@ def programs_of(work: Work) -> tuple[Callee, ...]:
 
 
 def in_entry(work: Work) -> Region | None:
-    """The region that is part of the entry, because it calls programs in order."""
+    """The region that is no function of its own, as it calls programs, or copies."""
     region = work.kernel if isinstance(work, Scheduled) else None
-    if not isinstance(region, Region) or not region.programs or region.parts:
+    if not isinstance(region, Region) or region.parts:
         return None
-    return region
+    copies = all(isinstance(s, Copy) for s in region.body)
+    return region if region.programs or copies else None

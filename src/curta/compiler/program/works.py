@@ -16,25 +16,26 @@ import numpy as np
 
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import FusionPlan
-from curta.compiler.fuse.replace import Replaceable, replaceable_temporaries
 from curta.compiler.library.products import product_plan
 from curta.compiler.library.routine import Routine
-from curta.compiler.loops.bufferize import (
-    Arena,
-    BufferPlacement,
-    placement_of,
-    plan_arena,
-)
+from curta.compiler.loops.bufferize import BufferPlacement, placement_of
+from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import check_kernel, check_region
 from curta.compiler.loops.costs import block_cost, kernel_cost
+from curta.compiler.loops.index import as_index
+from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.moves import by_width
 from curta.compiler.loops.narrow_rows import widen_rows
-from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
+from curta.compiler.loops.nodes import Buffer, Copy, Kernel, LoopNest, Region, Store
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
 from curta.compiler.lower.items import LibraryItem, RegionItem
 from curta.compiler.lower.ties import without_idle_copies
+from curta.compiler.memory.accesses import Accesses, Step, accesses_of
+from curta.compiler.memory.analysis import MemoryAliases, analyze
+from curta.compiler.memory.arena import Arena, live_ranges, plan_arena
+from curta.compiler.memory.places import Places
 from curta.compiler.program.jobs import in_jobs
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Scheduled, Work, buffers, called_programs
@@ -57,8 +58,8 @@ def program_of(
     plan: FusionPlan,
     target: Target,
     often: bool,
-    in_place: InPlace,
-    overwriting: frozenset[int],
+    may_overwrite: InPlace,
+    workspace: bool,
 ) -> Program:
     """Return the program of fused items.
 
@@ -69,34 +70,41 @@ def program_of(
         plan: the groups of items that share kernels.
         target: the machine that it is made for.
         often: whether it is the body of a loop or a branch.
-        in_place: arguments that the caller allows to overwrite, with the results that
-            may take their buffers.
-        overwriting: the results that do.
+        may_overwrite: arguments that the caller gives away, each with the result that
+            may take its memory.
+        workspace: whether these may be overwritten by other values, too.
     """
-    groups = tuple(map(tuple, works_of(plan, items, target, often)))
-    works = [work for group in groups for work in group]
-    pointers, roots = ends_of(items), items.roots
-    replaceable = replaceable_temporaries(plan, roots)
-    arena = arena_of(works, pointers, roots, replaceable)
-    given = {items.outputs[o]: items.inputs[i] for i, o in in_place.items()}
-    same = {**roots, **given}
+    steps = steps_of(plan, items, target)
+    flow = {step: accesses_of(step) for group in steps for step in group}
+    apart = often and not workspace  # a branch: its caller may pass two addresses
+    memory = analyze(flow, items, may_overwrite, workspace, apart)
+    steps, last = with_copies(steps, flow, memory, items.builder, target)
+    scheduled = _WorkMaker(items, memory, target, often)
+    each = [step for group in [*steps, last] for step in group]
+    scheduled.note({s: flow.get(s) or accesses_of(s) for s in each})
+    groups = tuple(tuple(map(scheduled, group)) for group in steps)
+    works = [work for group in groups for work in group] + [*map(scheduled, last)]
+    pointers = ends_of(items)
+    arena = arena_of(works, pointers, memory)
+    places = Places(items, memory, arena, may_overwrite)
     ends = [*jaxpr.out_avals, *jaxpr.in_avals]
     avals = [v.aval for v in jaxpr.constvars]
     return Program(
         signature=tuple((physical_dtype(a.dtype), a.shape) for a in ends),
         results=len(jaxpr.out_avals),
         arena_word=len(avals) + 1,
-        in_place=overwriting,
+        in_place=memory.in_place,
         target=target,
         flat=flat,
         jaxpr=jaxpr,
         items=items,
         plan=plan,
         groups=groups,
-        jobs=tuple(in_jobs(works, arena, same, often)),
+        jobs=tuple(in_jobs(works, places, often)),
         pointers=tuple(pointers),
-        may_overwrite=in_place,
-        roots=roots,
+        may_overwrite=may_overwrite,
+        workspace=workspace,
+        memory=memory,
         arena=arena,
         consts=tuple(map(const_as_numpy, flat.consts, avals)),
         often=often,
@@ -115,12 +123,14 @@ def rearranged(
     The works of the program keep their order and their arena: temporaries lie where
     they lay, and the caller of a body provides an arena of that size.
     """
-    arena = program.arena
+    memory, arena = program.memory, program.arena
+    places = Places(program.items, memory, arena, {})
     return dataclasses.replace(
         program,
         groups=tuple((work,) for work in works),
-        jobs=tuple(in_jobs(works, arena, program.roots, False)),
+        jobs=tuple(in_jobs(works, places, False)),
         pointers=tuple(pointers),
+        memory=memory,
         arena=arena,
         arena_word=len(consts) + 1,
         consts=tuple(consts),
@@ -148,73 +158,131 @@ def ends_of(items: LoweredItems) -> list[Buffer]:
     return [*items.outputs, *items.inputs, *items.consts]
 
 
-def works_of(
-    plan: FusionPlan, items: LoweredItems, target: Target, often: bool
-) -> list[list[Work]]:
-    """The works of each group of a plan: most are one kernel."""
-    given = items.builder, target.vector_bytes
-    groups: list[list[LibraryItem | Scheduled | Kernel]] = []
+def steps_of(plan: FusionPlan, items: LoweredItems, target: Target) -> list[list[Step]]:
+    """Return what is run for each group of a plan: most are one kernel."""
+    groups: list[list[Step]] = []
     for group in plan.groups:
         item = group.items[0]
-        if isinstance(item, RegionItem):
-            groups.append([_scheduled_region(item, target, items.roots)])
-        elif isinstance(item, LibraryItem):
+        if isinstance(item, (RegionItem, LibraryItem)):
             groups.append([item])
         else:
-            kernel = by_width(assemble(group, items.builder), items.builder)
-            wide = widen_rows(kernel, *given)
-            groups.append([k for w in wide for k in split_folds(w, *given)])
-    works = [w for group in groups for w in group]
-    users = Counter(b for w in works for b in _touched(w))
-    shared = {*ends_of(items), *(b for b, count in users.items() if count > 1)}
-    shared.update(items.ties.values())
-    shared.update(b for w in works if not isinstance(w, Kernel) for b in _touched(w))
-    return [
-        [
-            _scheduled(w, target, shared, often) if isinstance(w, Kernel) else w
-            for w in group
-        ]
-        for group in groups
-    ]
+            kernel = assemble(group, items.builder)
+            groups.append(_kernels(kernel, items.builder, target))
+    return groups
 
 
-def _touched(work: Work | Kernel) -> Sequence[Buffer]:
-    if isinstance(work, Kernel):
-        return [*map(memory_of, work.buffers())]
-    return buffers(work)
+def _kernels(kernel: Kernel, builder: ScalarBuilder, target: Target) -> list[Step]:
+    """Return the kernels of a group, after the passes over kernels."""
+    given = builder, target.vector_bytes
+    wide = widen_rows(by_width(kernel, builder), *given)
+    return [k for w in wide for k in split_folds(w, *given)]
 
 
-def _scheduled(
-    kernel: Kernel, target: Target, shared: set[Buffer], often: bool
-) -> Scheduled:
-    plan = kernel_schedule(kernel, target, often)
-    if os.environ.get("CURTA_CHECK"):
-        check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
-        check_schedule(kernel, plan)
-    return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
+def with_copies(
+    groups: Sequence[Sequence[Step]],
+    flow: Mapping[Step, Accesses],
+    memory: MemoryAliases,
+    builder: ScalarBuilder,
+    target: Target,
+) -> tuple[list[list[Step]], list[Step]]:
+    """Return the groups with copies before what begins as an operand elsewhere.
+
+    The second result are copies of what no work stores to. Regions copy for
+    themselves.
+    """
+    begun = {first: copy for first, copy in memory.ties.items() if copy in memory.begun}
+    wanted = {**begun, **memory.copies}
+
+    def copies(result: Buffer) -> list[Step]:
+        operand = wanted.pop(result)
+        if operand in memory.begun:
+            return [conditional_copy(operand, memory.begun[operand])]
+        return _kernels(copy_kernel(result, operand, builder), builder, target)
+
+    made: list[list[Step]] = []
+    for group in groups:
+        made.append([])
+        for step in group:
+            for result in [b for b in flow[step].writes if b in wanted]:
+                if isinstance(step, Kernel):
+                    made[-1] += copies(result)
+                else:
+                    del wanted[result]
+            made[-1].append(step)
+    return made, [step for result in [*wanted] for step in copies(result)]
 
 
-def _scheduled_region(
-    item: RegionItem, target: Target, roots: Mapping[Buffer, Buffer]
-) -> Scheduled:
-    arrays = (*dict.fromkeys((*item.results, *item.operands, *item.temporaries)),)
-    region = without_idle_copies(item.region, roots)
-    plan = region_schedule(region, target)
-    if os.environ.get("CURTA_CHECK"):
-        check_region(region, arrays)
-        check_schedule(region, plan)
-    return Scheduled(region, plan, BufferPlacement(arrays, frozenset(), {}))
+def copy_kernel(result: Buffer, operand: Buffer, builder: ScalarBuilder) -> Kernel:
+    """Return the kernel that copies a buffer."""
+    (index,) = loop_dims((result.size,))
+    offset = as_index(index)
+    value = builder.load(operand, offset, operand.dtype)
+    return Kernel(
+        (), (LoopNest(variables((index,)), (Store(result, offset, value),), ()),)
+    )
+
+
+def conditional_copy(result: Buffer, operand: Buffer) -> Region:
+    """Return the region that copies a buffer unless both have one address."""
+    return Region((Copy(result, operand, unless_same=True),))
+
+
+class _WorkMaker:
+    """Makes works of steps: kernels and regions get their schedules."""
+
+    def __init__(
+        self, items: LoweredItems, memory: MemoryAliases, target: Target, often: bool
+    ) -> None:
+        self.items, self.memory, self.target = items, memory, target
+        self.often = often
+        self.shared: set[Buffer] = {*ends_of(items), *items.ties.values()}
+
+    def note(self, flow: Mapping[Step, Accesses]) -> None:
+        """Take in which buffers several steps touch, or one that is not a kernel."""
+        users: Counter[Buffer] = Counter()
+        for step, access in flow.items():
+            touched = access.buffers
+            users.update(touched)
+            if not isinstance(step, Kernel):
+                self.shared.update(touched)
+        self.shared.update(b for b, count in users.items() if count > 1)
+
+    def __call__(self, step: Step) -> Work:
+        """Schedule a step."""
+        if isinstance(step, LibraryItem):
+            return step
+        if isinstance(step, Kernel):
+            return self._kernel(step)
+        if isinstance(step, Region):
+            copies = (s for s in step.body if isinstance(s, Copy))
+            arrays = [b for s in copies for b in (s.to, s.source)]
+            return self._region(step, arrays)
+        arrays = [*step.results, *step.operands, *step.temporaries]
+        ties, root = self.memory.ties, self.memory.root
+        return self._region(without_idle_copies(step.region, ties, root), arrays)
+
+    def _kernel(self, kernel: Kernel) -> Scheduled:
+        plan = kernel_schedule(kernel, self.target, self.often)
+        if os.environ.get("CURTA_CHECK"):
+            check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
+            check_schedule(kernel, plan)
+        return Scheduled(kernel, plan, placement_of(kernel, plan, self.shared))
+
+    def _region(self, region: Region, arrays: Sequence[Buffer]) -> Scheduled:
+        arguments = (*dict.fromkeys(arrays),)
+        plan = region_schedule(region, self.target)
+        if os.environ.get("CURTA_CHECK"):
+            check_region(region, arguments)
+            check_schedule(region, plan)
+        return Scheduled(region, plan, BufferPlacement(arguments, frozenset(), {}))
 
 
 def arena_of(
-    works: Sequence[Work],
-    ends: Sequence[Buffer],
-    roots: Mapping[Buffer, Buffer],
-    replaceable: Replaceable,
+    works: Sequence[Work], ends: Sequence[Buffer], memory: MemoryAliases
 ) -> Arena:
-    """The storage of values outside of the caller's arrays."""
-    steps = [[roots.get(b, b) for b in buffers(w)] for w in works]
-    return plan_arena(steps, set(ends), replaceable)
+    """Return where works have what is not in the arrays of the caller."""
+    steps = [[memory.root(b) for b in buffers(w)] for w in works]
+    return plan_arena(live_ranges(steps, {*ends}), memory.reused)
 
 
 def needs_threads(program: Program) -> bool:

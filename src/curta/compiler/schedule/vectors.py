@@ -126,7 +126,7 @@ def may_repeat(nest: LoopNest, kernel: Kernel) -> bool:
     """Whether elements may be computed twice: they read nothing that may be replaced.
 
     That is what the nest stores, unless it has just been stored, or an argument at the
-    element that is stored: its memory may be that of the result (graph/replace.py).
+    element that is stored: its memory may be that of the result (memory/analysis.py).
     """
     if nest.ordered or nest.folds or not nest.dims:
         return False

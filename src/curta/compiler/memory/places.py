@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from curta.compiler.loops.nodes import Buffer, memory_of
-from curta.compiler.program.program import Program
+from curta.compiler.lower.item_builder import InPlace
+from curta.compiler.lower.item_lowering import LoweredItems
+from curta.compiler.memory.analysis import MemoryAliases
+from curta.compiler.memory.arena import Arena
 
 ARENA = "arena"
 
@@ -30,19 +33,20 @@ class Places:
     A result that may be given the memory of an argument has the same base.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program, items = program, program.items
+    def __init__(
+        self,
+        items: LoweredItems,
+        memory: MemoryAliases,
+        arena: Arena,
+        may_overwrite: InPlace,
+    ) -> None:
+        self.memory, self.arena = memory, arena
         self._known: dict[Buffer, Place] = {}
-        self._same: dict[Buffer, Buffer] = {}
-        given = {o: i for i, o in program.may_overwrite.items()}
-        for out in program.in_place:
-            result = items.outputs[out]
-            root = program.roots.get(result, result)
-            self._same[root] = items.inputs[given[out]]
-        donated = {i for i, o in program.may_overwrite.items()
-                   if program.often or o in program.in_place}  # fmt: skip
-        kept = (b for i, b in enumerate(items.inputs) if i not in donated)
-        self._kept: set[Buffer] = {*kept, *items.consts}
+        self._same: dict[Buffer, Buffer] = {
+            memory.root(items.outputs[o]): items.inputs[i]
+            for i, o in may_overwrite.items()
+            if o in memory.in_place
+        }
 
     def of(self, buffer: Buffer) -> Place:
         """Return the place of a buffer, or of the memory that it is a view of."""
@@ -51,15 +55,11 @@ class Places:
         return self._known[buffer]
 
     def _place(self, buffer: Buffer) -> Place:
-        root = self.program.roots.get(buffer, buffer)
-        offset = self.program.arena.offsets.get(root)
+        root = self.memory.root(buffer)
+        offset = self.arena.offsets.get(root)
         if offset is not None:
             return Place(ARENA, offset, offset + buffer.nbytes)
         return Place(self._same.get(root, root), 0, buffer.nbytes)
-
-    def may_write(self, buffer: Buffer) -> bool:
-        """Whether the program may write where a buffer lies."""
-        return self.of(buffer).base not in self._kept
 
     def overlapping(
         self, touched: Iterable[Buffer], written: Iterable[Buffer]
