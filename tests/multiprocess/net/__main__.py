@@ -2,7 +2,7 @@
 
     python -m tests.multiprocess.net [--engines mpi tcp simulated] [--ranks 2 3 4]
         [--kinds written op random] [--random 300] [--seed 0] [--only TEXT]
-    python -m multiprocess.net --kinds fuzz --random 5000 --ranks 2 --engines tcp
+    python -m tests.multiprocess.net --kinds fuzz --random 5000 --ranks 2 --engines tcp
 
 All programs run in each layout (replicated, split, free) of their results. Those that
 are not right are printed, and for simulated hosts, where they differ from real ones, in
