@@ -11,7 +11,8 @@ KEPT = sorted((Path(__file__).parent / "fuzzed").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda p: p.stem)
-def test_found_before(path):
+def test_found_before(path, monkeypatch):
+    monkeypatch.setenv("CURTA_CHECK", "1")  # what the compiler makes is verified, too
     check(Program.from_json(path.read_text()))
 
 

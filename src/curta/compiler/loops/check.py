@@ -27,6 +27,7 @@ from curta.compiler.loops.nodes import (
     While,
     memory_of,
 )
+from curta.core.dim import is_symbolic_dim
 
 _PREDICATES = frozenset({"compare"})
 _CHANGES_DTYPE = frozenset({"convert", "bitcast", "to_int", "select"})
@@ -175,11 +176,13 @@ def _access(
     buffer: Buffer, offset: Affine, bound: set[LoopVar], guarded: bool
 ) -> Iterator[str]:
     atoms = list(offset.atoms())
-    unbound = {a for a in atoms if isinstance(a, LoopVar)} - bound
-    if unbound:
+    indices = {a for a in atoms if isinstance(a, LoopVar)}
+    if unbound := indices - bound:
         yield f"{buffer.name}[{offset}] uses {unbound}"
     if guarded or any(isinstance(a, DataIndex) for a in atoms):
         return
+    if any(not is_symbolic_dim(v.extent) and v.extent == 0 for v in indices):
+        return  # a loop without iterations
     low, high = offset.bounds
     if low < 0 or high >= buffer.size:
         yield f"{buffer.name}[{offset}] leaves its {buffer.size} elements"
