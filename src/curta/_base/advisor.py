@@ -63,9 +63,9 @@ def _list_later() -> None:
     if not _later:
         return
     lines = []
-    for kind, texts in _later.items():
-        lines += [f"{kind}: {text}" for text in texts[:_LISTED]]
-        if more := texts[_LISTED:]:
+    for kind, messages in _later.items():
+        lines += [f"{kind}: {message}" for message in messages[:_LISTED]]
+        if more := messages[_LISTED:]:
             lines.append(f"{kind}: {len(more)} more")
     count = sum(map(len, _later.values()))
     _later.clear()

@@ -96,8 +96,8 @@ def transpose_columns(
 def transposed(b: Builder, square: Values) -> Values:
     """The columns of squares side by side in some vectors.
 
-    A square that fills its vectors goes through shuffles for each of which x86-64 has
-    an instruction: rows are zipped within parts of 16 bytes, then parts are picked.
+    A square that fills its vectors takes shuffles that are single instructions on
+    x86-64: rows are zipped within parts of 16 bytes, then parts are picked.
     """
     lanes, size = square[0].lanes, len(square)
     part = 16 // square[0].type.size

@@ -96,7 +96,7 @@ def _in_blocks(
 def _kernels_of_blocks(
     kernel: Kernel, nest: LoopNest, size: int, parts: Parts
 ) -> list[Kernel]:
-    """A kernel for the whole blocks of a row, and one for what is left of it."""
+    """Return a kernel for the full blocks of a row, and one for the rest."""
     (row,), result = nest.dims, []
     many, left = divmod(row.extent, size)
     whole = LoopVar("block", many), LoopVar(row.name, size)

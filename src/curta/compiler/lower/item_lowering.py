@@ -270,7 +270,7 @@ class ItemLowering(ItemBuilder):
             self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
 
     def _renamed(self, var: Var) -> Buffer | None:
-        """The buffer of which a variable is another name, if it is that alone."""
+        """Return the buffer that a variable only renames, or None."""
         eqn = self.values.definitions[var]
         if not eqn.op.renames_memory or eqn in self.host:
             return None

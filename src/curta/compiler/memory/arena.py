@@ -127,7 +127,7 @@ class _Gaps:
         return start
 
     def free(self, start: int, size: int) -> None:
-        """Free a range of the arena, merged with free ranges beside it."""
+        """Free a range of the arena, merged with adjacent free ranges."""
         i = bisect_left(self.starts, start)
         if i < len(self.starts) and self.starts[i] == start + size:
             size += self.sizes.pop(self.starts.pop(i))

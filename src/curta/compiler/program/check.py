@@ -8,7 +8,7 @@ it whole. A plan is wrong if
 * a range holds something else when it is read, as a later write or one through another
   name of the same memory (a tie, a reused temporary, a donated argument) took it;
 * works of one job touch the same bytes, and one of them writes;
-* a kernel reads bytes that an iteration before, or beside it, has overwritten;
+* a kernel reads bytes that an earlier or a concurrent iteration has overwritten;
 * a call hands its callee a result in the memory of an operand, or of its arena, that
   the callee does not update in place;
 * a program writes to an argument that its caller did not give away, or a constant.

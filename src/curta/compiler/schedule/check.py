@@ -93,7 +93,7 @@ def _nest(
 
 
 def _tail(loop: Loop) -> Iterator[str]:
-    """The problems of a loop of vectors or blocks with what is left of it."""
+    """The problems of a loop over vectors or blocks, and of its tail."""
     extent, factor = loop.var.extent, loop.factor
     if loop.how == "vector" and (factor < 1 or factor & (factor - 1)):
         yield f"vectors of {factor} lanes along {loop.var}"
