@@ -7,10 +7,10 @@ import ctypes
 import numpy as np
 
 from curta.compiler import code_generator
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I64, PTR, Type
 from curta.compiler.machine_code import link
-from curta.compiler.targets import host
 
 DTYPES = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,

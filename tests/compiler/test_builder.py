@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.compiler.native import Native, elementwise
 
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.functions import function as native_function
 from curta.compiler.llvm.types import F32, F64, I1, I8, I32, I64, PTR, Type, literal
-from curta.compiler.targets import host
 
 X = np.array([0.0, -0.0, 1.5, -2.5, 3e9, -3e9, np.inf, -np.inf, np.nan, 7.0], "f4")
 Y = np.array([1.0, 2.0, -1.5, -2.5, 0.5, np.nan, 1.0, np.inf, 2.0, -0.0], "f4")

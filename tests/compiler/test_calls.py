@@ -11,6 +11,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler import code_generator
 from curta.compiler.callee import DONE, STOPPED
+from curta.compiler.host_target import host
 from curta.compiler.machine_code import calls
 from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
@@ -130,10 +131,10 @@ def test_native_modules_have_one_loader():
     "code", [arena_code, cancellation_code, entry_code, queue_code, thread_code]
 )
 def test_native_code_is_what_llvm_accepts(code):
-    text = native_text(code.EXPORTS)
+    text = native_text(code.EXPORTS, host())
     code_generator.compile_text(text, code_generator.QUICK, verify=True)
 
 
 def test_native_code_of_calls_is_what_llvm_accepts():
-    text = native_text(call_code.EXPORTS, native_call.known_layout())
+    text = native_text(call_code.EXPORTS, host(), native_call.known_layout())
     code_generator.compile_text(text, code_generator.QUICK, verify=True)

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """
 import json
-from curta.compiler.targets import host
+from curta.compiler.host_target import host
 import curta, curta.numpy as jnp
 from curta.compiler import code_generator
 x = jnp.linspace(-3, 3, 1000)

@@ -6,12 +6,12 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.decompositions import decomposed
 from curta.compiler.rewrite.lapack_ops import Lapack
 from curta.compiler.rewrite.matrix_loops import matrix_loop
 from curta.compiler.rewrite.prepare import prepare
-from curta.compiler.targets import host
 from curta.primitives.linalg import (
     LU,
     QR,

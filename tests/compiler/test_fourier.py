@@ -10,12 +10,12 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler import code_generator
 from curta.compiler.emit.routine_code import routine_call
+from curta.compiler.host_target import host
 from curta.compiler.library.butterflies import radices
 from curta.compiler.library.fourier import FourierRoutine
 from curta.compiler.library.stockham import roots
 from curta.compiler.machine_code.linked import link
 from curta.compiler.pipeline import compile_jaxpr
-from curta.compiler.targets import host
 
 
 def numbers(shape, dtype, seed=0):

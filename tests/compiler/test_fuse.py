@@ -8,10 +8,10 @@ import numpy as np
 from tests.compiler.programs import assert_compiles, staged
 
 from curta.compiler.fuse.fuse import FusionPlan, fuse
+from curta.compiler.host_target import host
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.lower.items import Item, written
 from curta.compiler.rewrite.simplify import simplify
-from curta.compiler.targets import host
 from curta.core.jaxpr import ClosedJaxpr
 from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral

@@ -14,6 +14,7 @@ from tests.compiler.native import Native
 import curta
 import curta.numpy as jnp
 from curta.compiler import code_generator
+from curta.compiler.host_target import host
 from curta.compiler.library import blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Blocking, Dot, dot_plan
@@ -26,7 +27,6 @@ from curta.compiler.library.tile_shape import Tile
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.llvm.types import Type
-from curta.compiler.targets import host
 from curta.config import config, tuning
 
 DTYPES = {"f32": np.float32, "f64": np.float64}

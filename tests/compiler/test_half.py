@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.compiler.native import elementwise
 
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
-from curta.compiler.targets import host
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
 

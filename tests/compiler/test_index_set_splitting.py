@@ -5,9 +5,9 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta.compiler.host_target import host
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.rewrite.inline import inline_calls
-from curta.compiler.targets import host
 
 RNG = np.random.default_rng(0)
 U = RNG.normal(size=(200, 130)).astype(np.float32)

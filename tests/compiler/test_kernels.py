@@ -15,6 +15,7 @@ import curta
 import curta.numpy as jnp
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
+from curta.compiler.host_target import host
 from curta.compiler.loops.bufferize import placement_of
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import InvalidKernel, check_kernel
@@ -27,7 +28,6 @@ from curta.compiler.program.work import Scheduled
 from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.schedule.kernels import kernel_schedule
 from curta.compiler.schedule.nests import unaligned_head
-from curta.compiler.targets import host
 
 FLOAT32 = np.dtype("float32")
 WIDE = replace(host(), vector_bytes=64)

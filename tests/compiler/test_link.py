@@ -13,11 +13,12 @@ import pytest
 from tests.compiler.native import Native
 
 from curta.compiler import code_generator, llvm_binding as binding
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F64
 from curta.compiler.machine_code import elf, link
 from curta.compiler.machine_code.relocations import PROCESSORS, UnsupportedObject
-from curta.compiler.targets import describe, host
+from curta.compiler.targets import describe
 
 needs_elf = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in PROCESSORS,

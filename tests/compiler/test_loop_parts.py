@@ -9,11 +9,11 @@ import pytest
 from tests.compiler.programs import assert_compiles, staged
 
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.lower.loop_parts import parts_of
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.support.threads import parallel_for_address
-from curta.compiler.targets import host
 from curta.control.scan import Scan
 from curta.core.jaxpr import ClosedJaxpr
 from curta.primitives import elementwise as ops

@@ -9,8 +9,8 @@ import pytest
 from tests.compiler.programs import assert_compiles, staged
 
 import curta
+from curta.compiler.host_target import host
 from curta.compiler.rewrite.prepare import prepare
-from curta.compiler.targets import host
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.jaxpr import ClosedJaxpr, Eqn

@@ -14,11 +14,12 @@ import curta.numpy as jnp
 from curta import NamedSharding, P, lax
 from curta.compiler import callee
 from curta.compiler.emit.emission import emit
+from curta.compiler.host_target import host
 from curta.compiler.loading import load
 from curta.compiler.machine_code import linked
 from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_program
-from curta.compiler.targets import describe, host
+from curta.compiler.targets import describe
 from curta.hosts import mpi
 from curta.hosts.engine import Engine, set_thread_engine
 from curta.hosts.group import HostGroup

@@ -15,6 +15,7 @@ from tests.compiler.test_decompositions import (
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.linalg.loop_matrices import MemoryMatrix
 from curta.compiler.linalg.loops import LoopMachine
 from curta.compiler.linalg.parts import MatrixView
@@ -26,7 +27,6 @@ from curta.compiler.loops.nodes import Buffer, Region
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.rewrite.matrix_loops import matrix_loop
 from curta.compiler.schedule.regions import region_schedule
-from curta.compiler.targets import host
 from curta.primitives.linalg import (
     LU,
     QR,

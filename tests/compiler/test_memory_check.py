@@ -8,11 +8,11 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.loops import nodes
 from curta.compiler.pipeline import lower
 from curta.compiler.program.check import MemoryPlanError, check_memory
 from curta.compiler.program.work import Job
-from curta.compiler.targets import host
 
 X = np.linspace(-1, 1, 300 * 300, dtype=np.float32).reshape(300, 300)
 

@@ -17,6 +17,7 @@ import curta.numpy as jnp
 from curta._base.signals import at_once
 from curta.compiler import code_generator, loading
 from curta.compiler.emit import entry as entry_code
+from curta.compiler.host_target import host
 from curta.compiler.machine_code.linked import ModuleSource
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support.threads import parallel_for_address
@@ -127,14 +128,19 @@ def test_code_that_only_calls_a_library_is_made_quickly(
 
 
 def test_what_is_compiled_at_once_comes_in_order() -> None:
+    made_for = dataclasses.replace(
+        host(), tuning=dataclasses.replace(config.tuning, parallel_ir=0)
+    )
     texts = [
-        (f"define i64 @f() {{\n  ret i64 {i}\n}}\n", level)
+        code_generator.ModuleText(
+            f"define i64 @f() {{\n  ret i64 {i}\n}}\n", level, made_for
+        )
         for i in range(6)
         for level in (code_generator.QUICK, code_generator.GOOD)
     ]
-    with tuning(dataclasses.replace(config.tuning, parallel_ir=0)):
-        together = code_generator.compile_texts(texts)
-    assert together == [code_generator.compile_text(*t) for t in texts]
+    together = code_generator.compile_texts(texts)
+    alone = [code_generator.compile_text(t.ir, t.level, target=host()) for t in texts]
+    assert together == alone
 
 
 def test_errors_of_threads_are_raised_and_the_first_wins() -> None:

@@ -11,9 +11,9 @@ import curta
 import curta.numpy as jnp
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
+from curta.compiler.host_target import host
 from curta.compiler.loops.moves import by_width
 from curta.compiler.lower.item_lowering import lower_to_items
-from curta.compiler.targets import host
 
 DTYPES = ("bool", "int8", "float16", "bfloat16", "int32", "float32", "complex64")
 MOVES = {

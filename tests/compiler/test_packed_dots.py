@@ -8,12 +8,13 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.library.tile_shape import PACKED
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.lower.items import LoopItem
 from curta.compiler.lower.packed_dots import packed_kind
 from curta.compiler.rewrite.inline import inline_calls
-from curta.compiler.targets import describe, host
+from curta.compiler.targets import describe
 from curta.runtime import backends
 
 

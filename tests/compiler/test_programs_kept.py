@@ -18,11 +18,11 @@ from curta.compiler import fingerprint
 from curta.compiler.emit.dot_code import _code, _dot_call
 from curta.compiler.emit.routine_code import _routine_call, function_code
 from curta.compiler.fingerprint import program_name
+from curta.compiler.host_target import host
 from curta.compiler.machine_code import cache, linked
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.support.threads import parallel_for_address
-from curta.compiler.targets import host
 from curta.config import config, tuning
 from curta.extend.core import Primitive
 from curta.interpreters import mlir

@@ -15,10 +15,10 @@ from tests.conformance.samples import Case, cases
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.loops.nodes import Buffer, For, Load, LoopNest, Region, Statement
 from curta.compiler.lower.batch_vectorisation import lane_code
 from curta.compiler.lower.registers import register_code
-from curta.compiler.targets import host
 from curta.config import enable_x64
 from curta.control.cond import Cond
 from curta.control.scan import Scan

@@ -10,10 +10,10 @@ import curta
 import curta.numpy as jnp
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
+from curta.compiler.host_target import host
 from curta.compiler.llvm.row_blocks import _dealt
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.schedule.kernels import kernel_schedule
-from curta.compiler.targets import host
 
 
 def kernel_of(fun, shape, dtype):

@@ -10,11 +10,11 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta.compiler.host_target import host
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.expansions import expansions
 from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.rewrite.simplify import simplify
-from curta.compiler.targets import host
 
 
 def rng():

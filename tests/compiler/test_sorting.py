@@ -11,12 +11,12 @@ from curta import lax
 from curta.compiler import code_generator, pipeline
 from curta.compiler.emit.levels import routine_level
 from curta.compiler.emit.routine_code import routine_call
+from curta.compiler.host_target import host
 from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.sort import RowSort
 from curta.compiler.llvm.types import I32
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.sorting import GreatestOfRows, OrderOfRows, SortedRows
-from curta.compiler.targets import host
 from curta.primitives.sorting import Sort, TopK
 from curta.runtime import backends
 

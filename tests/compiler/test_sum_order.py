@@ -10,8 +10,8 @@ from tests.stress.sum_accuracy import BOUND, KINDS, WAYS, error
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.loops.summation import SumOrder, sum_kind, sum_order
-from curta.compiler.targets import host
 
 
 def summed(x: np.ndarray, axis: int) -> np.ndarray:

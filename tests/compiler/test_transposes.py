@@ -12,6 +12,7 @@ import curta.numpy as jnp
 from curta._settings.tuning import Tuning
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.llvm.types import Type
@@ -21,7 +22,6 @@ from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.rewrite.simplify import simplify
 from curta.compiler.schedule.kernels import kernel_schedule
-from curta.compiler.targets import host
 
 U = np.arange(30_000, dtype=np.float32).reshape(200, 150)
 LONG = 2 * Tuning().piece_of_map + 5

@@ -14,11 +14,11 @@ import scipy.special
 from tests.accuracy.measure import documented
 from tests.compiler.native import elementwise
 
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.vector_math import FUNCTIONS
 from curta.compiler.loops import functions
 from curta.compiler.loops.functions import LONG
-from curta.compiler.targets import host
 
 KINDS = {"f32": np.float32, "f64": np.float64}
 SAMPLES = 100

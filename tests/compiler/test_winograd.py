@@ -5,11 +5,11 @@ import pytest
 
 import curta
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.expansions import expansions
 from curta.compiler.rewrite.inline import inline_calls
-from curta.compiler.targets import host
 
 IMAGES = ("NHWC", "HWIO", "NHWC")
 

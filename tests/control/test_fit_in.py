@@ -14,9 +14,9 @@ import curta.numpy as jnp
 from curta import checkpoint, jit, lax, value_and_grad
 from curta._base.advisor import forget
 from curta.checkpoint_policies import fit_in
+from curta.compiler.host_target import host
 from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.rewrite.rematerialisation import rematerialised
-from curta.compiler.targets import host
 from curta.core.check import check_jaxpr
 from curta.errors import AdviceWarning
 

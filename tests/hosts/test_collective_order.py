@@ -12,10 +12,10 @@ import curta.numpy as jnp
 from curta import P, lax
 from curta._settings.tuning import Tuning
 from curta.compiler.collective_sequence import check_in_order, collectives_of
+from curta.compiler.host_target import host
 from curta.compiler.pipeline import compile_jaxpr, lower
 from curta.compiler.program.program import Program
 from curta.compiler.rewrite.passes import Pass, run_passes
-from curta.compiler.targets import host
 from curta.config import tuning
 from curta.control.scan import Scan
 from curta.errors import JaxprTypeError

@@ -12,11 +12,11 @@ import curta
 import curta.numpy as jnp
 from curta import P, lax
 from curta._settings.tuning import Tuning
+from curta.compiler.host_target import host
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.lower.items import LoopItem, RegionItem
 from curta.compiler.rewrite.overlap import overlapped
 from curta.compiler.rewrite.prepare import prepare
-from curta.compiler.targets import host
 from curta.config import tuning
 from curta.core.check import check_jaxpr
 from curta.hosts.failures import HostsError

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from curta.compiler import code_generator
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F32, F64, I64, PTR
 from curta.compiler.machine_code import calls, link
 from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.support import entry as module, entry_code
 from curta.compiler.support.entry import native_entry, table_entry
-from curta.compiler.targets import host
 from curta.config import config
 
 SHAPE = (3, 5)

@@ -40,15 +40,14 @@ from curta.compiler.support import (
     thread_code,
 )
 from curta.compiler.support.loader import native_text
-from curta.compiler.targets import describe
+from curta.compiler.triples import named
 from curta.config import backend, enable_x64
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.runtime import native_call
 
 MACHINE = "aarch64"
-TARGET = describe(MACHINE, "generic", [])
-TRIPLE = f"{MACHINE}-unknown-linux-gnu"
+TARGET = named(f"{MACHINE}-linux-gnu")
 
 
 class Wrong(Exception):
@@ -60,14 +59,17 @@ class CrossCompiler(binding.Public):
 
     def __init__(self) -> None:
         super().__init__()
-        llvm = binding.llvmlite()
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
-        self.triple, self.cpu, self.features = TRIPLE.encode(), b"generic", b""
         self.files = self.bytes = 0
 
-    def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
-        code = super().compile(ir, level, assembly, True)
+    def compile(
+        self,
+        ir: str,
+        level: int,
+        assembly: bool,
+        verify: bool,
+        made_for: binding.LLVMMachine = binding.NATIVE,
+    ) -> bytes:
+        code = super().compile(ir, level, assembly, True, TARGET.llvm)
         self.files += 1
         self.bytes += len(code)
         return code
@@ -130,10 +132,10 @@ def of_runtime() -> Iterator[tuple[str, str]]:
     """Name and IR of the native code of the runtime."""
     written = [arena_code, blas_buffers_code, cancellation_code, queue_code]
     for code in (*written, thread_code, entry_code):
-        yield code.__name__, native_text(code.EXPORTS)
+        yield code.__name__, native_text(code.EXPORTS, TARGET)
     layout = native_call.known_layout()
     if layout is not None:
-        yield call_code.__name__, native_text(call_code.EXPORTS, layout)
+        yield call_code.__name__, native_text(call_code.EXPORTS, TARGET, layout)
 
 
 def programs(

@@ -32,11 +32,11 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler import loading
 from curta.compiler.fingerprint import program_name
+from curta.compiler.host_target import host
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower import items
 from curta.compiler.machine_code.linked import Linked
 from curta.compiler.pipeline import compile_jaxpr
-from curta.compiler.targets import host
 from curta.core.jaxpr import Eqn, Var
 from curta.runtime.donation import find_donation
 

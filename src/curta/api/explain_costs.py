@@ -23,8 +23,8 @@ from curta.api.explain_lines import (
     sources,
 )
 from curta.api.jit import jit
-from curta.compiler import targets
 from curta.compiler.executable import Executable
+from curta.compiler.host_target import host
 from curta.compiler.machine_code import cache
 from curta.compiler.program.program import Program
 from curta.compiler.report import KernelReport, ProgramReport, measure, report
@@ -297,7 +297,7 @@ def limits() -> MachineLimits:
 @once
 def _limits() -> MachineLimits:
     threads = num_threads()
-    name = cache.key(targets.host(), "limits of the machine", str(threads))
+    name = cache.key(host(), "limits of the machine", str(threads))
     kept = cache.read(name)
     if kept is not None:
         return MachineLimits(**json.loads(kept))

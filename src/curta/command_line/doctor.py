@@ -15,7 +15,8 @@ from curta._settings.tuning import DEFAULT
 from curta.api.jit import jit
 from curta.api.readable import sized
 from curta.command_line.machine import Machine
-from curta.compiler import llvm_binding as binding, targets
+from curta.compiler import llvm_binding as binding
+from curta.compiler.host_target import host
 from curta.compiler.machine_code import cache
 from curta.compiler.support.threads import num_threads
 from curta.config import config
@@ -161,7 +162,7 @@ _CHECKING = (
 
 
 def _vectors(machine: Machine) -> Iterator[Finding]:
-    made_for = targets.host()
+    made_for = host()
     bits = 8 * made_for.vector_bytes
     if made_for.machine in ("x86_64", "amd64") and bits < 256:
         yield Finding(

@@ -12,7 +12,8 @@ import numpy as np
 from curta._settings import api_version
 from curta.api.readable import sized
 from curta.command_line.machine import Machine
-from curta.compiler import llvm_binding as binding, targets
+from curta.compiler import llvm_binding as binding
+from curta.compiler.host_target import host
 from curta.compiler.machine_code import cache
 from curta.compiler.support.threads import num_threads
 from curta.runtime.devices import devices
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 def facts(machine: Machine) -> dict[str, str]:
     """What is known, by a word for each."""
-    made_for = targets.host()
+    made_for = host()
     known = {"fma": made_for.has_fma, "f16c": made_for.has_f16}
     has = [name for name, there in known.items() if there]
     vectors = f"vectors of {8 * made_for.vector_bytes} bits"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from curta._base.signals import answering, at_once, processors
 from curta.compiler import llvm_binding as binding
-from curta.config import config
+from curta.compiler.targets import DEFAULT, Target
 
 # LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
 # schedules and allocates registers well (needed where a loop carries accumulators).
@@ -20,35 +21,53 @@ def available() -> bool:
     return binding.available()
 
 
-def compile_text(ir: str, level: int = GOOD, verify: bool = False) -> bytes:
+def compile_text(
+    ir: str, level: int = GOOD, verify: bool = False, target: Target | None = None
+) -> bytes:
     """Compile LLVM IR to an object file in memory.
 
     Any number of threads may call this at once. `verify` checks the IR first, which
-    tests do.
+    tests do. Without a target, the code is for the processor at hand.
 
     Raises:
         ImportError: llvmlite is not installed.
         CompileError: LLVM does not accept the IR.
     """
     compile_module = binding.llvm().compile
-    if len(ir) < config.tuning.interruptible_ir:
-        return compile_module(ir, level, False, verify)
-    return answering(compile_module, ir, level, False, verify)
+    machine = binding.NATIVE if target is None else target.llvm
+    tuning = DEFAULT if target is None else target.tuning
+    if len(ir) < tuning.interruptible_ir:
+        return compile_module(ir, level, False, verify, machine)
+    return answering(compile_module, ir, level, False, verify, machine)
 
 
-def compile_texts(texts: Sequence[tuple[str, int]]) -> list[bytes]:
-    """The object files of modules with their levels; long ones at the same time.
+class ModuleText(NamedTuple):
+    """The IR of a module, its level of optimization and its target."""
+
+    ir: str
+    level: int
+    target: Target
+
+
+def compile_texts(texts: Sequence[ModuleText], threads: int = 0) -> list[bytes]:
+    """The object files of modules; long ones at the same time.
+
+    Args:
+        texts: the modules.
+        threads: the number of threads that compile; 0 is one for each processor.
 
     Raises:
         ImportError: llvmlite is not installed.
         CompileError: LLVM does not accept some IR.
     """
-    total = sum(len(ir) for ir, _ in texts)
-    if len(texts) < 2 or total < config.tuning.parallel_ir:
-        return [compile_text(*text) for text in texts]
-    chosen = config.curta_num_threads
-    threads = chosen if chosen > 0 else processors()
-    return at_once(lambda text: compile_text(*text), texts, threads)
+
+    def compiled(text: ModuleText) -> bytes:
+        return compile_text(text.ir, text.level, target=text.target)
+
+    total = sum(len(text.ir) for text in texts)
+    if len(texts) < 2 or total < texts[0].target.tuning.parallel_ir:
+        return [*map(compiled, texts)]
+    return at_once(compiled, texts, threads if threads > 0 else processors())
 
 
 def assembly(ir: str, level: int = GOOD) -> str:

@@ -17,10 +17,9 @@ import importlib.util
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from curta._base.once import once
-from curta.config import config
 from curta.core.buffers import ensure
 
 # Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
@@ -34,6 +33,10 @@ _WORK_BYTES, _BYTES_PER_CHARACTER = 1 << 24, 128
 
 _P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+    "InitializeAllTargetInfos": (None, []),
+    "InitializeAllTargets": (None, []),
+    "InitializeAllTargetMCs": (None, []),
+    "InitializeAllAsmPrinters": (None, []),
     "InitializeNativeTarget": (_I, []),
     "InitializeNativeAsmPrinter": (_I, []),
     "InitializeNativeAsmParser": (_I, []),
@@ -66,6 +69,25 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 
 # The level at which passes simplify the IR, before code is generated as at level 1.
 SIMPLIFIED = 2
+
+
+class LLVMMachine(NamedTuple):
+    """The machine that LLVM makes code for.
+
+    Fields:
+        triple: LLVM's name of machine and system; empty for those of this process.
+        cpu: LLVM's name of the processor; `native` is the one at hand.
+        attributes: features with their signs, separated by commas.
+        abi: the variant of the calling convention, if the triple leaves it open.
+    """
+
+    triple: str = ""
+    cpu: str = "native"
+    attributes: str = ""
+    abi: str = ""
+
+
+NATIVE = LLVMMachine()
 
 
 class CompileError(RuntimeError):
@@ -123,32 +145,43 @@ def llvmlite() -> Any:
     return binding
 
 
-def _chosen(cpu: bytes, features: bytes) -> tuple[bytes, bytes]:
-    """The target processor that `curta_cpu` selects."""
-    level = config.curta_cpu
-    return (cpu, features) if level == "host" else (level.encode(), b"")
-
-
 class _Machines:
     """Target machines, each of which one compile at a time uses; they stay."""
 
+    triple: bytes
+    host_cpu: bytes
+    host_features: bytes
+
     def __init__(self) -> None:
-        self._idle: dict[int, deque[Any]] = {0: deque(), 1: deque()}
+        self._idle: dict[tuple[LLVMMachine, int], deque[Any]] = {}
 
     @contextlib.contextmanager
-    def machine(self, level: int) -> Iterator[Any]:
+    def machine(self, made_for: LLVMMachine, level: int) -> Iterator[Any]:
         """A machine for a level, this block's own."""
-        idle = self._idle[min(level, 1)]
+        idle = self._idle.setdefault((made_for, min(level, 1)), deque())
         try:
             result = idle.pop()
         except IndexError:
-            result = self._new_machine(min(level, 1))
+            result = self._new_machine(self._resolved(made_for), min(level, 1))
         try:
             yield result
         finally:
             idle.append(result)
 
-    def _new_machine(self, level: int) -> Any:
+    def _resolved(self, machine: LLVMMachine) -> LLVMMachine:
+        """The machine, with names instead of what stands for those at hand."""
+        if machine.cpu == "native":
+            cpu, features = self.host_cpu.decode(), self.host_features.decode()
+            machine = machine._replace(cpu=cpu, attributes=features)
+        if machine.triple:
+            self._know_all()
+        return machine._replace(triple=machine.triple or self.triple.decode())
+
+    def _know_all(self) -> None:
+        """Make the code generators of all processors known to LLVM."""
+        raise NotImplementedError
+
+    def _new_machine(self, machine: LLVMMachine, level: int) -> Any:
         raise NotImplementedError
 
 
@@ -170,9 +203,6 @@ class _Library(_Machines):
         self.triple = self._string("GetProcessTriple")
         self.host_cpu = self._string("GetHostCPUName")
         self.host_features = self._string("GetHostCPUFeatures")
-        chosen = _chosen(self.host_cpu, self.host_features)
-        self.cpu: bytes = chosen[0]
-        self.features: bytes = chosen[1]
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self._functions[name](*arguments)
@@ -188,21 +218,36 @@ class _Library(_Machines):
             self._call("DisposeString", out)
         return text
 
-    def _new_machine(self, level: int) -> int:
-        error = ctypes.c_char_p()
-        target = self._call("GetTargetFromTriple", self.triple, ctypes.byref(error))
+    def _know_all(self) -> None:
+        for name in ("TargetInfos", "Targets", "TargetMCs", "AsmPrinters"):
+            self._call(f"InitializeAll{name}")
+
+    def _new_machine(self, machine: LLVMMachine, level: int) -> int:
+        error, (triple, cpu, features, abi) = (
+            ctypes.c_char_p(),
+            map(str.encode, machine),
+        )
+        target = self._call("GetTargetFromTriple", triple, ctypes.byref(error))
         if not target:
             raise CompileError(self._take(error).decode())
-        machine: int = self._call(
-            "CreateTargetMachine", target, self.triple, self.cpu, self.features,
-            level, b"pic", b"small", 0, 1, b"",
+        result: int = self._call(
+            "CreateTargetMachine", target, triple, cpu, features,
+            level, b"pic", b"small", 0, 1, abi,
         )  # fmt: skip
-        if not machine:
-            raise CompileError("LLVM made no target machine for this processor")
-        return machine
+        if not result:
+            raise CompileError(f"LLVM made no target machine for {machine}")
+        return result
 
-    def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
-        with self.machine(level) as machine:
+    def compile(
+        self,
+        ir: str,
+        level: int,
+        assembly: bool,
+        verify: bool,
+        made_for: LLVMMachine = NATIVE,
+    ) -> bytes:
+        """An object file, or assembly, of some IR."""
+        with self.machine(made_for, level) as machine:
             return self._compile(machine, ir, level, assembly, verify)
 
     def _compile(
@@ -258,23 +303,22 @@ class _Library(_Machines):
 class Public(_Machines):
     """LLVM through llvmlite's Python functions, for versions not known here."""
 
-    cpu: bytes
-
     def __init__(self) -> None:
         super().__init__()
         self._llvm = llvmlite()
         self.triple: Any = self._llvm.get_process_triple().encode()
         self.host_cpu: Any = self._llvm.get_host_cpu_name().encode()
         self.host_features: Any = self._llvm.get_host_cpu_features().flatten().encode()
-        chosen = _chosen(self.host_cpu, self.host_features)
-        self.cpu: bytes = chosen[0]
-        self.features: bytes = chosen[1]
 
-    def _new_machine(self, level: int) -> Any:
-        target = self._llvm.Target.from_triple(self.triple.decode())
+    def _know_all(self) -> None:
+        self._llvm.initialize_all_targets()
+        self._llvm.initialize_all_asmprinters()
+
+    def _new_machine(self, machine: LLVMMachine, level: int) -> Any:
+        target = self._llvm.Target.from_triple(machine.triple)
         return target.create_target_machine(
-            cpu=self.cpu.decode(), features=self.features.decode(), opt=level,
-            reloc="pic", codemodel="small", jit=True,
+            cpu=machine.cpu, features=machine.attributes, opt=level,
+            reloc="pic", codemodel="small", jit=True, abiname=machine.abi,
         )  # fmt: skip
 
     def _simplify(self, machine: Any, module: Any) -> None:
@@ -285,13 +329,21 @@ class Public(_Machines):
         passes.add_simplify_cfg_pass()
         passes.run(module, self._llvm.create_pass_builder(machine, options))
 
-    def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
+    def compile(
+        self,
+        ir: str,
+        level: int,
+        assembly: bool,
+        verify: bool,
+        made_for: LLVMMachine = NATIVE,
+    ) -> bytes:
+        """An object file, or assembly, of some IR."""
         try:
             context = self._llvm.create_context()
             module = self._llvm.parse_assembly(ir, context)
             if verify:
                 module.verify()
-            with self.machine(level) as machine:
+            with self.machine(made_for, level) as machine:
                 if level == SIMPLIFIED:
                     self._simplify(machine, module)
                 if assembly:

@@ -37,6 +37,7 @@ from curta.compiler.emit.emission import emit
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.fitting import fitted, memory_limit
 from curta.compiler.fuse.fuse import fuse, separate
+from curta.compiler.host_target import host
 from curta.compiler.loading import load
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems, lower_to_items
@@ -55,7 +56,7 @@ from curta.compiler.rewrite.expansions import expansions
 from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.rewrite.passes import order_passes, run_passes
 from curta.compiler.rewrite.prepare import prepare
-from curta.compiler.targets import Target, host
+from curta.compiler.targets import Target
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.recorder import span

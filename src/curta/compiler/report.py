@@ -18,6 +18,7 @@ from curta._base.lazy_dataclass import dataclass
 from curta.compiler.clocks import clocked
 from curta.compiler.executable import Executable, Launcher, NDArray
 from curta.compiler.fuse.groups import FusionGroup
+from curta.compiler.host_target import host
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
@@ -26,7 +27,6 @@ from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_work
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Work, buffers, called_programs, works_in
-from curta.compiler.targets import host
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 
 

@@ -30,10 +30,10 @@ from curta.compiler.collective_sequence import collectives_in, collectives_of
 from curta.compiler.executable import Executable as CompiledJaxpr
 from curta.compiler.fingerprint import program_name
 from curta.compiler.fitting import advise_of_limit
+from curta.compiler.host_target import host_with
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.support.threads import parallel_for_address
-from curta.compiler.targets import host_with
 from curta.config import config
 from curta.control.platform import PLATFORM
 from curta.control.stacked_terms import has_terms, stacked

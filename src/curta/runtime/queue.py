@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from curta._base.once import Lock, once, snapshot
 from curta._base.signals import is_main_thread
-from curta.compiler import targets
+from curta.compiler.host_target import host
 from curta.compiler.support import atomics, queue_code
 from curta.compiler.support.cancellation import CancellationToken
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
@@ -337,7 +337,7 @@ def _has_threads() -> bool:
 @once
 def is_known_system() -> bool:
     """Whether there is a queue for this machine."""
-    known = sys.platform == "linux" and targets.host().machine in atomics.SYSTEMS
+    known = sys.platform == "linux" and host().machine in atomics.SYSTEMS
     return known and sys.byteorder == "little"
 
 

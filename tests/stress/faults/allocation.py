@@ -23,10 +23,10 @@ from tests.stress.faults.programs import calls
 
 import curta
 from curta.compiler import code_generator
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I64, PTR, Value
 from curta.compiler.machine_code import link
-from curta.compiler.targets import host
 from curta.core import buffers
 
 try:

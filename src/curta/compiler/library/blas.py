@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from curta._base.once import once
-from curta.compiler import targets
+from curta.compiler.host_target import host
 from curta.compiler.library import blas_buffers
 from curta.core.buffers import ensure
 
@@ -132,8 +132,8 @@ def _library() -> _BlasLibrary | None:
 
 
 def _best_core() -> str | None:
-    machine = targets.host()
-    if machine.machine not in ("x86_64", "amd64"):
+    machine = host()
+    if machine.machine != "x86_64":
         return None
     if machine.vector_bytes == 64:
         return "SkylakeX"

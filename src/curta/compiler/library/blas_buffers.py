@@ -21,7 +21,7 @@ from mmap import mmap
 from typing import Any
 
 from curta._base.once import once
-from curta.compiler import targets
+from curta.compiler.host_target import host
 from curta.compiler.library import blas_buffers_code as code
 from curta.compiler.machine_code.link import LoadedCode
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
@@ -153,7 +153,7 @@ class _LinkMap(ctypes.Structure):
 
 def _slot(library: ctypes.CDLL, name: bytes) -> ctypes.c_uint64 | None:
     """Where a loaded library looks up a function; None if that cannot be changed."""
-    kind = _JUMP_SLOTS.get(targets.host().machine)
+    kind = _JUMP_SLOTS.get(host().machine)
     libc = ctypes.CDLL(None)
     if kind is None or not hasattr(libc, "dlinfo"):
         return None

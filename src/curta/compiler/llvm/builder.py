@@ -35,8 +35,9 @@ class Module:
     `has_fma` says that the machine has fused multiply-add, `has_f16` that it converts
     half precision, `vector_bytes` how wide its registers are, `assembles` that code may
     be written in assembly of x86-64 and the System V ABI, `call_bytes` how wide
-    operands of called functions of vector math are, and `picked_stride` up to which
-    stride lanes are picked out of whole vectors: all from the target. Lines of
+    operands of called functions of vector math are, `picked_stride` up to which
+    stride lanes are picked out of whole vectors, and `machine` which instruction set it
+    has: all from the target. Lines of
     `assembly` define functions of their own; `library` has what is called of functions
     that programs share, by name, and `sizes` the numbers that depend on sizes. Code
     that reads fields of objects finds them by the `layout`.
@@ -52,7 +53,9 @@ class Module:
         assembles: bool = False,
         call_bytes: int | None = None,
         picked_stride: int = 9,
+        machine: str = "x86_64",
     ) -> None:
+        self.machine = machine
         self.assembles = assembles
         self.assembly: list[str] = []
         self.library: dict[str, Any] = {}
@@ -77,6 +80,7 @@ class Module:
             target.assembles,
             target.call_bytes,
             target.picked_stride,
+            target.machine,
         )
 
     def function(

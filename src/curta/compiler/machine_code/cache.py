@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import Lock
-from curta.compiler.code_generator import GOOD, compile_texts
-from curta.compiler.targets import Target, host
+from curta.compiler.code_generator import GOOD, ModuleText, compile_texts
+from curta.compiler.host_target import host
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.version import __version__
 
@@ -70,7 +71,9 @@ def object_file(ir: str, level: int = GOOD) -> bytes:
         ImportError: it is not in the cache and llvmlite is not installed.
         CompileError: LLVM does not accept the IR.
     """
-    return kept_object_file(text_key(host(), ir, level), lambda: ir, level)
+    target = host()
+    name = text_key(target, ir, level)
+    return kept_object_file(Code(name, lambda: ir, level, target))
 
 
 def fixed_object_file(
@@ -84,31 +87,33 @@ def fixed_object_file(
     Raises:
         ImportError: it is not in the cache and llvmlite is not installed.
     """
-    name = fixed_key(host(), write, level, modules, *parts)
-    return kept_object_file(name, write, level)
+    target = host()
+    name = fixed_key(target, write, level, modules, *parts)
+    return kept_object_file(Code(name, write, level, target))
 
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """The name of an object file, and the IR and the level that it is compiled from."""
+    """The name of an object file, and what it is compiled from: IR for a target."""
 
     name: str
     write: Callable[[], str]
     level: int
+    target: Target
 
 
-def kept_object_file(name: str, write: Callable[[], str], level: int) -> bytes:
-    """The object file of a name: from the cache, or compiled from IR and kept."""
-    return object_files([Code(name, write, level)])[0]
+def kept_object_file(code: Code) -> bytes:
+    """The object file of some code: from the cache, or compiled from IR and kept."""
+    return object_files([code])[0]
 
 
 def object_files(codes: Sequence[Code]) -> list[bytes]:
     """The object files of several names; what is compiled is at the same time."""
     result = {c.name: read(c.name) for c in codes}
     missing = [c for c in codes if result[c.name] is None]
-    texts = [(c.write(), c.level) for c in missing]
+    texts = [ModuleText(c.write(), c.level, c.target) for c in missing]
     start = time.perf_counter()
-    compiled = compile_texts(texts)
+    compiled = compile_texts(texts, config.curta_num_threads)
     spent = time.perf_counter() - start
     folder = usable_folder() if missing else None
     for code, data in zip(missing, compiled, strict=True):

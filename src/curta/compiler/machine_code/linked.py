@@ -37,6 +37,7 @@ class ModuleSource:
     file: str
     write: Callable[[], str]
     level: int
+    target: Target
     names: tuple[str, ...]
     callees: tuple[ModuleSource, ...] = ()
     externals: tuple[str, ...] = ()
@@ -53,8 +54,9 @@ class ModuleSource:
         """IR that is written already."""
         file = cache.text_key(target, ir, level)
         return ModuleSource(
-            file, lambda: ir, level, tuple(names), tuple(callees), tuple(externals)
-        )
+            file, lambda: ir, level, target,
+            tuple(names), tuple(callees), tuple(externals),
+        )  # fmt: skip
 
     @staticmethod
     def fixed(
@@ -78,7 +80,7 @@ class ModuleSource:
         file = cache.fixed_key(
             target, write, level, [m.__name__ for m in python], *names
         )
-        return ModuleSource(file, write, level, tuple(names), tuple(callees))
+        return ModuleSource(file, write, level, target, tuple(names), tuple(callees))
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -118,7 +120,7 @@ def link(sources: Sequence[ModuleSource]) -> list[Linked]:
     absent: dict[str, ModuleSource] = {}
     for source in sources:
         _collect(source, absent)
-    codes = [cache.Code(s.file, s.write, s.level) for s in absent.values()]
+    codes = [cache.Code(s.file, s.write, s.level, s.target) for s in absent.values()]
     with span("LLVM, or the kernel cache", "phase"):
         objects = dict(zip(absent, cache.object_files(codes), strict=True))
     return [_linked_source(s, objects) for s in sources]

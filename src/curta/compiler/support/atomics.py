@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from curta._base.lazy_dataclass import dataclass
-from curta.compiler import targets
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
 
@@ -34,9 +33,9 @@ SYSTEMS = {
 }
 
 
-def system() -> System:
-    """The features of the current processor."""
-    return SYSTEMS[targets.host().machine]
+def system(b: Builder) -> System:
+    """The features of the processor that code is made for."""
+    return SYSTEMS[b.module.machine]
 
 
 def at(b: Builder, field: int) -> Value:
@@ -72,7 +71,7 @@ def swap(b: Builder, field: int, expected: Value, new: Value) -> Value:
 
 
 def pause(b: Builder) -> None:
-    name = system().pause
+    name = system(b).pause
     argument = [b.const(I32, 1)] if "aarch64" in name else []
     b.call(name, None, *argument)
 
@@ -102,12 +101,12 @@ def sleep(b: Builder, field: int, value: Value, timeout: Value | None = None) ->
     """Sleep while the i32 field has this value, no longer than a `timespec` says."""
     limit = [] if timeout is None else [timeout]
     wait = b.const(I32, _FUTEX_WAIT)
-    syscall(b, system().futex, at(b, field), wait, value, *limit)
+    syscall(b, system(b).futex, at(b, field), wait, value, *limit)
 
 
 def wake_all(b: Builder, field: int) -> None:
     everybody = b.const(I32, 0x7FFFFFFF)
-    syscall(b, system().futex, at(b, field), b.const(I32, _FUTEX_WAKE), everybody)
+    syscall(b, system(b).futex, at(b, field), b.const(I32, _FUTEX_WAKE), everybody)
 
 
 def timespec(b: Builder, nanoseconds: int) -> Value:

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from curta.compiler import code_generator, targets
+from curta.compiler import code_generator
+from curta.compiler.host_target import host
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.functions import Function
 from curta.compiler.machine_code import cache
 from curta.compiler.machine_code.link import LoadedCode, load
 from curta.compiler.support import objects
+from curta.compiler.targets import Target
 
 
 def native_module(
@@ -46,15 +48,15 @@ def native_module(
     parts = depends, repr(layout), f"{objects.CLASS} {objects.ITEMS}"
 
     def text() -> str:
-        return native_text(exports, layout)
+        return native_text(exports, host(), layout)
 
     data = cache.fixed_object_file(text, code_generator.QUICK, names, *parts)
     return load(data, [f.name for f in exports], given)
 
 
-def native_text(exports: Sequence[Function], layout: Any = None) -> str:
+def native_text(exports: Sequence[Function], target: Target, layout: Any = None) -> str:
     """The IR of functions."""
-    module = Module.of(targets.host())
+    module = Module.of(target)
     module.layout = layout
     for f in exports:
         f.export(module)

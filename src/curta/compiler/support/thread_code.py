@@ -80,7 +80,7 @@ def worker(b: Builder, _: Value) -> Value:
     """Wait for work, spinning and then sleeping, and do it; for ever."""
     slot = atomics.add(b, REGISTERED, I32, 1)
     address = b.offset(atomics.at(b, THREADS), slot, I32)
-    thread = atomics.syscall(b, atomics.system().thread_id)
+    thread = atomics.syscall(b, atomics.system(b).thread_id)
     b.store(b.convert(thread, "i32"), address)
     _mark(b, address)
     with b.forever([b.const(I32, 0)]) as loop:
@@ -124,7 +124,7 @@ def avoid_processor(b: Builder) -> None:
         thread = b.load(I32, b.offset(atomics.at(b, THREADS), loop.index, I32))
         size = b.const(I64, CPUS_SIZE)
         # An empty mask is refused, which leaves the worker where it may be.
-        atomics.syscall(b, atomics.system().set_affinity, thread, size, mask)
+        atomics.syscall(b, atomics.system(b).set_affinity, thread, size, mask)
 
 
 @function()

@@ -21,7 +21,7 @@ from typing import Any
 
 from curta._base.once import once
 from curta._base.signals import processors
-from curta.compiler import targets
+from curta.compiler.host_target import host
 from curta.compiler.support import atomics, cancellation, thread_code
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.config import config
@@ -55,7 +55,7 @@ class Pool:
             os.register_at_fork(after_in_child=self.reset)
 
     def _make(self) -> tuple[int, object]:
-        known = targets.host().machine in atomics.SYSTEMS
+        known = host().machine in atomics.SYSTEMS
         if sys.platform != "linux" or not known:
             return _serial()
         ctypes.CDLL(None).pthread_key_create(ctypes.byref(self._key), None)

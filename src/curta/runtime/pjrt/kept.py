@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from curta.compiler import targets
+from curta.compiler.host_target import host
 from curta.compiler.machine_code import cache
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt.client import PluginClient
@@ -41,7 +41,7 @@ def key(client: PluginClient, program: str, options: bytes) -> str:
     """The name of a program in the cache."""
     library = client.library
     return cache.key(
-        targets.host(),
+        host(),
         "pjrt",
         library.identity,
         str(library.version),
