@@ -1,0 +1,179 @@
+"""Programs in, text out: helpers for the tests of single passes and stages."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import curta.runtime.eager  # noqa: F401  (installs the trace of eager values)
+from curta import dtypes
+from curta.compiler.rewrite.inline import inline_calls
+from curta.compiler.rewrite.prepare import prepare, unplaced
+from curta.compiler.targets import Target, describe
+from curta.config import enable_x64
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.stage import stage
+
+SHORT = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": dtypes.bfloat16,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8,
+    "u32": np.uint32, "u64": np.uint64, "bool": np.bool_,
+    "c64": np.complex64, "c128": np.complex128,
+}  # fmt: skip
+
+AVX2 = describe("x86_64", "x86-64-v3", ["avx2", "fma", "f16c"], "linux")
+AVX512 = describe(
+    "x86_64", "x86-64-v4", ["avx2", "fma", "f16c", "avx512f", "avx512vl"], "linux"
+)
+
+
+def aval(text: str) -> ShapedArray:
+    """The type that `f32[2,3]` stands for."""
+    name, dims = re.fullmatch(r"(\w+)\[([\d,]*)\]", text).groups()
+    shape = tuple(int(d) for d in dims.split(",") if d)
+    return ShapedArray(shape, np.dtype(SHORT[name]))
+
+
+def program(
+    fun: Callable[..., Any], *types: str, barriers: bool = False
+) -> ClosedJaxpr:
+    """The program of a function on arrays of types such as `f32[2,3]`; calls inlined.
+
+    The function returns an array, or a list or tuple of arrays. With `barriers`
+    recomputation stays separate, as the compiler needs it.
+    """
+
+    def listed(*args: Any) -> list[Any]:
+        out = fun(*args)
+        return list(out) if isinstance(out, list | tuple) else [out]
+
+    with enable_x64(any("64" in t and not t.startswith("c") for t in types)):
+        return unplaced(
+            inline_calls(stage(listed, [aval(t) for t in types]), barriers=barriers)
+        )
+
+
+def ready(fun: Callable[..., Any], *types: str, target: Target = AVX2) -> ClosedJaxpr:
+    """The program after all passes from jaxpr to jaxpr."""
+    return prepare(program(fun, *types), target)
+
+
+# ---------------------------------------------------------------- expected text
+
+
+# Parameters at their usual values, and trees of arguments: whole lines, and others.
+_PLAIN_LINES = re.compile(
+    r"\s*(ft_in=.*|ft_out=.*|reverse=False|unroll=1|fill_value=None|\w+_sharding=None"
+    r"|indices_are_sorted=False|unique_indices=False|mode=.*PROMISE_IN_BOUNDS)"
+)
+_PLAIN = re.compile(r"(?<=\[| )(\w*sharding|dimensions)=None ?| weak_type=False")
+_EMPTY_DIMS = re.compile(r"(?<=[( ])\w+_(dims|map)=\(\),? ?")
+_SHORT_DIMS = {
+    "scatter_indices_batching_dims": "index_batch",
+    "start_indices_batching_dims": "index_batch",
+    "operand_batching_dims": "batch",
+    "scatter_dims_to_operand_dims": "scattered",
+    "inserted_window_dims": "inserted",
+    "collapsed_slice_dims": "collapsed",
+}
+
+
+def clean(text: str) -> str:
+    """Text without common indentation and without parameters at their usual values."""
+    lines = textwrap.dedent(text.strip("\n")).rstrip().splitlines()
+    shown = (line for line in lines if not _PLAIN_LINES.fullmatch(line))
+    return "\n".join(_short(line) for line in shown)
+
+
+def _short(line: str) -> str:
+    line = re.sub(r"(?<=\S) \]", "]", _PLAIN.sub("", line)).rstrip()
+    if "DimensionNumbers(" in line:
+        line = _EMPTY_DIMS.sub("", line).replace(", )", ")")
+        line = re.sub(r"dimension_numbers=\w+DimensionNumbers", "numbers=", line)
+        for name, short in _SHORT_DIMS.items():
+            line = line.replace(name, short)
+    return line
+
+
+def matches(text: str, pattern: str) -> str | None:
+    """Return None if lines of `text` match a pattern, else the first that is missing.
+
+    The lines of the pattern are found in this order. A line `...` skips any number of
+    lines, otherwise they follow one another; `...` inside a line skips characters. A
+    name `%{x}` or `@{x}` stands for any register or symbol, the same one everywhere.
+
+    Example:
+        >>> matches("%7 = load p\\nret %7", "%{a} = load p\\nret %{a}")
+        >>> matches("%7 = load p\\nret %8", "%{a} = load p\\nret %{a}")
+        'ret %{a}'
+    """
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    wanted = [" ".join(line.split()) for line in pattern.strip().splitlines()]
+    wanted = [line for line in wanted if line]
+    furthest = [0]
+
+    def search(at: int, i: int, names: dict[str, str], free: bool) -> bool:
+        furthest[0] = max(furthest[0], i)
+        if i == len(wanted):
+            return True
+        if wanted[i] == "...":
+            return search(at, i + 1, names, True)
+        for j in range(at, len(lines) if free else min(at + 1, len(lines))):
+            found = re.fullmatch(_expression(wanted[i], names), lines[j])
+            if found and search(j + 1, i + 1, {**names, **found.groupdict()}, False):
+                return True
+        return False
+
+    return None if search(0, 0, {}, True) else wanted[furthest[0]]
+
+
+def _expression(line: str, names: dict[str, str]) -> str:
+    result, seen = "", set[str]()
+    for part in re.split(r"(\.\.\.|[%@]\{\w+\})", line):
+        if part == "...":
+            result += ".*"
+        elif re.fullmatch(r"[%@]\{\w+\}", part):
+            name = part[2:-1]
+            result += re.escape(part[0])
+            if name in names:
+                result += re.escape(names[name])
+            else:
+                result += f"(?P={name})" if name in seen else rf"(?P<{name}>[\w.]+)"
+            seen.add(name)
+        else:
+            result += re.escape(part)
+    return result
+
+
+def rewrite_expected(changes: Iterable[tuple[Path, int, str]]) -> None:
+    """Put other text into calls `prints(found, expected)`, by their lines."""
+    by_file: dict[Path, dict[int, str]] = {}
+    for path, line, text in changes:
+        by_file.setdefault(path, {})[line] = text
+    for path, texts in by_file.items():
+        lines = path.read_text().splitlines(keepends=True)
+        calls = [
+            n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, ast.Call)
+        ]
+        calls = [n for n in calls if getattr(n.func, "id", "") == "prints"]
+        for call in sorted(calls, key=lambda n: -n.lineno):
+            inside = [
+                t for at, t in texts.items() if call.lineno <= at <= call.end_lineno
+            ]
+            old = call.args[1]
+            indent = " " * (call.col_offset + 4)
+            if not inside or textwrap.dedent(old.value).strip() == inside[0]:
+                continue
+            new = '"""\n' + textwrap.indent(inside[0], indent) + f'\n{indent}"""'
+            start, end = old.lineno - 1, old.end_lineno - 1
+            before = lines[start].encode()[: old.col_offset].decode()
+            after = lines[end].encode()[old.end_col_offset :].decode()
+            lines[start : end + 1] = [before + new + after]
+        path.write_text("".join(lines))
