@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from curta._base.lazy_dataclass import dataclass
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.folding import known
 from curta.compiler.llvm.nest_body import NestLoops, Stage, Values, by_fold, wide
 from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
@@ -20,6 +22,8 @@ from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of
 from curta.core.dim import is_multiple, is_symbolic_dim
 
 Bounds = tuple[Value, Value]
+
+_FEW_GROUPS = 3  # are added up faster one element after the other
 
 
 class SummingRows(NestLoops):
@@ -229,6 +233,8 @@ class SummingRows(NestLoops):
         self, fold: Fold, stage: Stage, size: Value, sums: Values, order: SumOrder
     ) -> Values:
         """Sums of groups, with the groups that are staged."""
+        if order.lanes == 1 and not _is_below(size, _FEW_GROUPS * order.steps):
+            return self._with_strip(fold, stage, size, sums, order)
         b, lanes = self.b, sums[0].lanes
         start = self._start(fold, lanes)
         stage.store(size, start)
@@ -239,6 +245,62 @@ class SummingRows(NestLoops):
                 loop.next(*self.combine(fold, loop.carried, elements))
             group.next(*self.combine(fold, group.carried, loop.results))
         return group.results
+
+    def _with_strip(
+        self, fold: Fold, stage: Stage, size: Value, sums: Values, order: SumOrder
+    ) -> Values:
+        """Sums of groups of one accumulator, with the groups that are staged.
+
+        The groups of a block are the lanes of vectors, so that they do not wait for one
+        another: vector `s` has the element `s` of each. Their sums are then added one
+        by one.
+        """
+        b, block = self.b, order.block
+        whole = b.sub(size, b.urem(size, block))
+        for bounds, masked in (
+            ((b.const(I64, 0), whole), False),
+            ((whole, size), True),
+        ):
+            with b.loop(*bounds, block, sums) as part:
+                count = b.sub(size, part.index) if masked else None
+                groups = self._groups_of_strip(fold, stage, part.index, count, order)
+                now = part.carried
+                for i in range(order.groups):
+                    own = [b.extract(x, i) for x in groups]
+                    new = self.combine(fold, now, own)
+                    if count is not None:
+                        new = self._where(
+                            b.compare("gt", count, i * order.steps), new, now
+                        )
+                    now = new
+                part.next(*now)
+            sums = part.results
+        return sums
+
+    def _groups_of_strip(
+        self,
+        fold: Fold,
+        stage: Stage,
+        first: Value,
+        count: Value | None,
+        order: SumOrder,
+    ) -> Values:
+        """The sums of the groups of a block, or of its first `count` elements."""
+        b, lanes, steps = self.b, order.groups, order.steps
+        loaded = [stage.load(b.add(first, i * lanes), lanes) for i in range(steps)]
+        parts = [_every(b, steps, vectors) for vectors in zip(*loaded, strict=True)]
+        sums = self._start(fold, lanes)
+        for step, elements in enumerate(zip(*parts, strict=True)):
+            new = self.combine(fold, sums, [*elements])
+            if count is not None:
+                there = b.udiv(b.add(count, steps - 1 - step), steps)
+                new = self._where(b.first_lanes(there, lanes), new, sums)
+            sums = new
+        return sums
+
+    def _where(self, mask: Value, new: Values, old: Values) -> Values:
+        """The new accumulators in the lanes of a mask, and the old ones elsewhere."""
+        return [self.b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
 
     # -------------------------------------------- what loops along rows write
 
@@ -252,6 +314,27 @@ class SummingRows(NestLoops):
         masked: bool, repeats: bool, carried: Values,
     ) -> Values:  # fmt: skip
         raise NotImplementedError
+
+
+def _every(b: Builder, step: int, vectors: Sequence[Value]) -> Values:
+    """Elements 0, `step`, 2 * `step`, ... of vectors in a row; 1, 1 + `step`, ...; etc.
+
+    There are `step` vectors, a power of two.
+    """
+    if step == 1:
+        return [*vectors]
+    lanes, result = vectors[0].lanes, list[Values]()
+    for odd in (0, 1):
+        indices = range(odd, 2 * lanes, 2)
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        half = [b.shuffle(x, y, indices) for x, y in pairs]
+        result.append(_every(b, step // 2, half))
+    return [x for both in zip(*result, strict=True) for x in both]
+
+
+def _is_below(count: Value, most: int) -> bool:
+    """Whether a count is known to be so small."""
+    return (number := known(count)) is not None and number < most
 
 
 def _begin(stages: dict[Fold, Stage], origin: Value) -> None:
