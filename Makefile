@@ -19,7 +19,7 @@
 	test-multiprocess \
 	test-simulated-hosts test-shrunk test-libraries test-accelerators test-browser \
 	test-gpu lint lock types dist docs gallery coverage signatures bench \
-	bench-programs fuzz test-aarch64 test-cpus pythons clean
+	bench-programs bench-foreign fuzz test-aarch64 test-cpus pythons clean
 
 VENV := .venv
 TESTS := test
@@ -115,6 +115,11 @@ bench: $(call ready,bench)
 
 bench-programs: $(call ready,libraries)
 	$(call python,libraries) -m benchmarks.programs $(ARGS)
+
+# Fetched by git, or ARGS="--from FOLDER" with clones; --cpu x86-64-v3 holds both
+# libraries to AVX2, --jax names other Pythons with JAX.
+bench-foreign: $(call ready,libraries)
+	$(call python,libraries) -m benchmarks.foreign $(ARGS)
 
 # VERSIONS="3.12 3.14t" picks versions, PYTHONS=/path/to/python adds interpreters.
 test-pythons:

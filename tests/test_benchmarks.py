@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import explained, programs
@@ -14,6 +15,8 @@ from benchmarks.cases import CASES, jit_dict
 from benchmarks.conv_cases import CONV_CASES
 from benchmarks.donated_cases import DONATED_CASES
 from benchmarks.first_calls import FIRST_CALLS
+from benchmarks.foreign.__main__ import Row as ForeignRow, same, summary
+from benchmarks.foreign.suites import SUITES
 from benchmarks.harness import Case, Timing, attempt, measure
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine
@@ -101,3 +104,32 @@ def test_report():
     broken = replace(row, timing=Timing(problem="TypeError: no"))
     assert math.isnan(broken.ratio) and not broken.met
     assert broken.cells()[-1] == "TypeError: no"
+
+
+def test_foreign_programs_load_and_run():
+    suite = SUITES["complaints"]
+    name = "chain of joints"
+    assert name in suite.names(Path(), "S")
+    loaded = suite.load(Path(), name, "S", "curta")
+    value = loaded.wait(loaded.call(*loaded.fresh()))
+    (gram,) = loaded.results(value, [])
+    assert gram.shape == (35, 35)
+
+
+def test_foreign_results_are_compared_by_shape_and_scale():
+    x = np.array([1.0, 1e-9, np.nan])
+    assert same([x], [x + [1e-7, 1e-7, 0]], rtol=1e-5)
+    assert not same([x], [x + [1e-3, 0, 0]], rtol=1e-5)
+    assert not same([x], [x[:2]], rtol=1e-5)
+    assert not same([x], [x, x], rtol=1e-5)
+
+
+def test_foreign_summary_names_rows_above_one_and_omits_failures():
+    rows = [
+        ForeignRow("npbench/a", 1, 2, wall=0.5, processor=0.5, first=0.5, memory=1),
+        ForeignRow("npbench/b", 4, 2, wall=2.0, processor=2.0, first=0.5, memory=1),
+        ForeignRow("npbench/c", remarks=["curta: TypeError: no"]),
+    ]
+    assert (
+        summary(rows)[-1] == "| npbench | 2 | 1.000 | 1.000 | 0.500 | npbench/b 2.00 |"
+    )
