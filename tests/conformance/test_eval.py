@@ -3,6 +3,7 @@
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.conformance.checks import as_list, evaluate
 from tests.conformance.operations import TESTED_ELSEWHERE, all_ops, sampled_ops
@@ -47,3 +48,19 @@ def test_ops_compare_by_class_and_parameters(cls):
         assert case.op == case.op and hash(case.op) == hash(case.op)
         assert case.op.name == cls.name
         assert isinstance(case.op.params(), dict)
+
+
+@pytest.mark.parametrize("cls", sampled_ops(), ids=lambda c: c.__name__)
+def test_numpy_scalars_are_operands_without_dims(cls):
+    """NumPy's functions return scalars for arrays without dims, also within `eval`."""
+    for case in cases(cls):
+        scalars = [x[()] if x.ndim == 0 else x for x in case.args]
+        with enable_x64(True), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = evaluate(case.op, case.args)
+            outs = evaluate(case.op, scalars)
+        for out, want in zip(outs, wanted, strict=True):
+            out = np.asarray(out)
+            assert out.dtype == want.dtype and out.shape == want.shape, case
+            if out.tobytes() != want.tobytes():  # NumPy has other code for scalars
+                np.testing.assert_allclose(out, want, rtol=1e-6, err_msg=str(case))

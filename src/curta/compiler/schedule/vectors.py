@@ -6,10 +6,12 @@ instructions. Heavy bodies take one, as they would spill.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.costs import compute_size, weight
 from curta.compiler.loops.index import Affine, LoopVar
-from curta.compiler.loops.nodes import Buffer, Instr, Kernel, Load, LoopNest
+from curta.compiler.loops.nodes import Buffer, Expr, Instr, Kernel, Load, LoopNest
 from curta.compiler.loops.summation import sum_order
 from curta.compiler.loops.walks import in_blocks, is_running, order_of, varies
 from curta.compiler.targets import Target
@@ -68,10 +70,10 @@ def vectors_of(
     native = max(1, target.vector_bytes // widest)
     heavy = sum(weight(e) for e in body)
     heavy += 0 if column else _shuffles(nest, target)
-    chains = 1 if is_running(nest) else chains_of(heavy, target)
-    wide = native * chains
+    chains = min(2 if _calls_math(body) else 4, chains_of(heavy, target))
+    wide = native * (1 if is_running(nest) else chains)
     if column is None and in_blocks(nest):
-        return _summing(nest, heavy, native, little, target)
+        return _summing(nest, heavy, native, native * chains, little, target)
     is_long = typical(extent) >= 8 * wide
     waits = column is None and bool(nest.folds) and is_long
     little = little and not waits
@@ -93,7 +95,7 @@ def vectors_of(
 
 
 def _summing(
-    nest: LoopNest, heavy: int, native: int, little: bool, target: Target
+    nest: LoopNest, heavy: int, native: int, wide: int, little: bool, target: Target
 ) -> Vectors:
     """The vectors of a nest that adds up along its last dim.
 
@@ -102,7 +104,7 @@ def _summing(
     """
     tuning, order = target.tuning, order_of(nest, target.vector_bytes)
     light = tuning.light_body if order.lanes > 1 else -1
-    wide, dims = native * chains_of(heavy, target), nest.dims[nest.kept :]
+    dims = nest.dims[nest.kept :]
     last = dims[-1]
     if len(dims) > 1 and is_multiple(last.extent, order.lanes) and heavy <= light:
         return Vectors(order.lanes)
@@ -182,6 +184,15 @@ def chains_of(weight: int, target: Target) -> int:
     """
     tuning = target.tuning
     return 4 if weight <= tuning.light_body else 2 if weight <= tuning.heavy_body else 1
+
+
+def _calls_math(body: Iterable[Expr]) -> bool:
+    """Whether a body calls vector math.
+
+    Its functions are long enough for the processor to overlap steps of a loop, and
+    need registers for their constants: four registers a vector would spill.
+    """
+    return any(isinstance(e, Instr) and e.name.startswith("math.") for e in body)
 
 
 def _in_order(nest: LoopNest) -> bool:

@@ -143,7 +143,7 @@ class DynamicUpdateSlice(WindowUpdate):
 
     def eval(self, *args: Any) -> Any:
         x, update, *starts = args
-        out = x.copy()
+        out = np.array(x)
         out[_window(x.shape, starts, update.shape)] = update
         return out
 

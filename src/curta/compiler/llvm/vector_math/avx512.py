@@ -1,5 +1,5 @@
 """Functions that AVX-512 has instructions for: short tables, exponents, scaling by
-powers.
+powers, approximate inverse roots.
 
 Values of other numbers of lanes go through whole registers.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.llvm.types import F32, I32, Type, Value
+from curta.compiler.llvm.types import F32, I8, I32, Type, Value
 from curta.compiler.llvm.vector_math.common import by_parts
 
 _BYTES = 64  # of a register
@@ -44,6 +44,16 @@ def mantissa(b: Any, x: Value) -> Value:
 def scaled(b: Any, x: Value, n: Value) -> Value:
     """x * 2**n rounded once, for a float n that is an integer."""
     return _instruction(b, "scalef", [x, n], lambda type_: [b.const(type_, 0)])
+
+
+def inverse_root(b: Any, x: Value) -> Value:
+    """1/sqrt(x) of doubles to 14 bits; of 0 and infinity exactly."""
+    register = Type("f64", _BYTES // 8)
+    name = "llvm.x86.avx512.rsqrt14.pd.512"
+    rest = b.const(register, 0), b.const(I8, -1)
+    return by_parts(
+        b, register.lanes, lambda part: b.call(name, register, part, *rest), x
+    )
 
 
 # What becomes of numbers of each class: a digit for positive and negative ones,

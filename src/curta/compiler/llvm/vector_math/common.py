@@ -20,6 +20,8 @@ from curta.compiler.llvm.vector_math.interface import MathBuilder
 P = ParamSpec("P")
 Rule = Callable[Concatenate[MathBuilder, P], Value]
 
+_LONG = 8  # coefficients of a polynomial that is split
+
 INF = float("inf")
 NAN = float("nan")
 
@@ -63,7 +65,17 @@ def exact(rule: Rule[P]) -> Rule[P]:
 
 
 def polynomial(b: MathBuilder, x: Value, table: dict[str, tuple[float, ...]]) -> Value:
-    return b.horner(x, table[x.type.kind])
+    """The polynomial of a table, by its even and its odd powers where it is long.
+
+    A step of Horner's rule waits for the one before, and a processor has room for a
+    few chains at a time: two chains of half the length take less time than one.
+    """
+    coefficients = table[x.type.kind]
+    if len(coefficients) < _LONG:
+        return b.horner(x, coefficients)
+    square = x * x
+    odd = b.horner(square, coefficients[-2::-2][::-1])
+    return b.fma(odd, x, b.horner(square, coefficients[-1::-2][::-1]))
 
 
 def nearest_multiple(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Value]:
