@@ -41,6 +41,8 @@ NOT_LIMITS = {
     ("compiler/llvm/vectors.py", "32"): "the bits of what a register compares",
     ("compiler/llvm/vectors.py", "64"): "the lanes of a mask",
     ("compiler/fingerprint.py", "_RECENT_NS"): "the ticks of a file system's clock",
+    # Part of what a function is: its bits must not depend on a setting.
+    ("compiler/llvm/vector_math/common.py", "_LONG"): "the form of a polynomial",
     # The machine: cache lines, pages, vectors.
     ("compiler/library/select.py", "16"): "the lanes of a vector of keys",
     ("compiler/llvm/column_nests.py", "WIDEST"): "the lanes of the widest vector",
