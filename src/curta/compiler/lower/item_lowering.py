@@ -242,7 +242,10 @@ class ItemLowering(ItemBuilder):
         return seen[atom]
 
     def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
-        """An eqn that runs in Python."""
+        """An eqn that runs in Python, unless its results have no elements."""
+        sizes = [v.aval.size for v in eqn.outvars]
+        if sizes and not any(sizes) and not eqn.op.effects:
+            return
         operands = [self.buffers[v] for v in eqn.invars if isinstance(v, Var)]
         self.items.append(python_item(eqn, tuple(operands), results, host_call(eqn)))
 
