@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-import curta.runtime.eager  # noqa: F401  (installs the trace of eager values)
+import curta
+import curta.numpy
+import curta.runtime.eager
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.support.threads import parallel_for_address
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -59,6 +62,24 @@ def assert_compiles(closed: ClosedJaxpr, *args: Any, rtol: float = 2e-5) -> Any:
                 got, want, rtol=rtol, atol=rtol * max(scale, 1e-30)
             )
     return compiled
+
+
+def native_program(fun: Any, *args: Any) -> Any:
+    """A function, compiled for these arguments; no step of it may run in Python."""
+    closed, out = curta.make_jaxpr(fun, return_shape=True)(*args)
+    compiled = compile_jaxpr(closed, parallel_for=parallel_for_address)
+    assert compiled.native is not None
+
+    def run(*args: Any) -> Any:
+        given = [curta.numpy.asarray(x)._storage() for x in curta.tree.leaves(args)]
+        return curta.tree.unflatten(curta.tree.structure(out), compiled(*given))
+
+    return run
+
+
+def native(fun: Any, *args: Any) -> Any:
+    """The results of a function, compiled once, without steps in Python."""
+    return native_program(fun, *args)(*args)
 
 
 class RandomProgram:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.compiler.programs import native
 
 import curta
-from curta.compiler.pipeline import compile_jaxpr
 from curta.primitives import elementwise as ops
 
 NAMES = ["asin", "acos", "atan", "asinh", "acosh", "atanh"]
@@ -19,11 +19,6 @@ def _wide():
 
 def numbers(count):
     return RNG.normal(size=count) + 1j * RNG.normal(size=count)
-
-
-def native(op, *args):
-    assert compile_jaxpr(curta.make_jaxpr(op)(*args)).native is not None
-    return np.asarray(curta.jit(lambda *args: op(*args))(*args))
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

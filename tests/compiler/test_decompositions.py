@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.compiler.programs import native
 
 import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler.host_target import host
-from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.decompositions import decomposed
 from curta.compiler.rewrite.lapack_ops import Lapack
 from curta.compiler.rewrite.matrix_loops import matrix_loop
@@ -58,14 +58,8 @@ def positive(shape, dtype):
     return (x @ adjoint(x) + shape[-1] * np.eye(shape[-1])).astype(dtype)
 
 
-def native(fun, *args):
-    """The compiled function, which is to have no steps in Python."""
-    assert compile_jaxpr(curta.make_jaxpr(fun)(*args)).native is not None
-    return curta.jit(fun)
-
-
 def run(op, *args):
-    outs = native(lambda *args: op(*args), *args)(*args)
+    outs = native(lambda *args: op(*args), *args)
     return [np.asarray(x) for x in (outs if op.multiple_results else [outs])]
 
 
@@ -244,7 +238,7 @@ def test_vectors_that_nobody_wants_are_not_computed(dtype):
             e.op for e in prepare(closed, host()).eqns if isinstance(e.op, Lapack)
         ]
         assert b"N" in call.arguments and b"V" not in call.arguments
-        assert_close(np.asarray(native(take, x)(x)), wanted)
+        assert_close(np.asarray(native(take, x)), wanted)
 
 
 def test_pivots_to_permutations():
@@ -277,7 +271,7 @@ def test_singular_matrices():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_factored_as_singles(dtype):
     x = jnp.asarray(positive((3, 3), "float32"), dtype)
-    factor = native(lambda x: Cholesky()(x), x)(x)
+    factor = native(lambda x: Cholesky()(x), x)
     assert factor.dtype == jnp.dtype(dtype)
     np.testing.assert_allclose(
         factor.astype("float32"), np.linalg.cholesky(x.astype("float32")), rtol=2e-2
@@ -322,9 +316,9 @@ def test_filters_and_solves_inside_loops_are_native():
             a = a - gain @ gain.T * 0.01
         return a, np.stack(factors)
 
-    for x, y in zip(native(filtered, a, b)(a, b), expected(a, b), strict=True):
+    for x, y in zip(native(filtered, a, b), expected(a, b), strict=True):
         assert_close(np.asarray(x), y)
-    slope = native(curta.grad(lambda a: filtered(a, b)[0].sum()), a)(a)
+    slope = native(curta.grad(lambda a: filtered(a, b)[0].sum()), a)
     step = np.zeros((12, 12))
     step[3, 3] = 1e-6
     values = [expected(a + s, b)[0].sum() for s in (step, -step)]
@@ -333,7 +327,7 @@ def test_filters_and_solves_inside_loops_are_native():
 
 def test_vmap_of_solves():
     a, b = positive((50, 3, 3), "float32"), numbers((50, 3), "float32")
-    found = native(curta.vmap(jnp.linalg.solve), a, b)(a, b)
+    found = native(curta.vmap(jnp.linalg.solve), a, b)
     assert_close(np.asarray(found), np.linalg.solve(a, b[..., None])[..., 0])
 
 

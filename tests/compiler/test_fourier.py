@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
+from tests.compiler.programs import native
 
 import curta
 import curta.numpy as jnp
@@ -15,7 +16,6 @@ from curta.compiler.library.butterflies import radices
 from curta.compiler.library.fourier import FourierRoutine
 from curta.compiler.library.stockham import roots
 from curta.compiler.machine_code.linked import link
-from curta.compiler.pipeline import compile_jaxpr
 
 
 def numbers(shape, dtype, seed=0):
@@ -26,15 +26,9 @@ def numbers(shape, dtype, seed=0):
     return x.astype(dtype)
 
 
-def compiled(fun, *args):
-    """The result of the compiled function, which must have no steps in Python."""
-    assert compile_jaxpr(curta.make_jaxpr(fun)(*args)).native is not None
-    return np.asarray(curta.jit(fun)(*args))
-
-
 def check(fun, expected, x):
     with curta.enable_x64(True):
-        found = compiled(fun, x)
+        found = native(fun, x)
     single = found.dtype in (np.complex64, np.float32)
     assert found.dtype == expected.dtype and found.shape == expected.shape
     bound = (5e-6 if single else 1e-14) * abs(expected).max()
@@ -151,8 +145,8 @@ def test_in_a_loop_under_vmap_and_differentiated():
         return x
 
     batch = curta.vmap(lambda x: smoothed(x)[0])
-    np.testing.assert_allclose(compiled(batch, x), expected(x), atol=1e-5)
-    slope = compiled(curta.grad(lambda x: (smoothed(x)[0] * x[0]).sum()), x[1])
+    np.testing.assert_allclose(native(batch, x), expected(x), atol=1e-5)
+    slope = native(curta.grad(lambda x: (smoothed(x)[0] * x[0]).sum()), x[1])
     step = np.eye(32, dtype="float32")[5] * 1e-2
     value = [(expected(x[1] + s) * (x[1] + s)[0]).sum() for s in (step, -step)]
     np.testing.assert_allclose(slope[5], (value[0] - value[1]) / 2e-2, rtol=1e-2)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.compiler.programs import native
 
 import curta
 import curta.numpy as jnp
 from curta import lax, random
-from curta.compiler.pipeline import compile_jaxpr
 
 KEY = random.key(3)
 
@@ -20,8 +20,7 @@ def test_compiled_draws_are_those_of_numpy(draw, dtype):
         def fun(key, a):
             return draw(key, a, (7, 6), dtype)
 
-        assert compile_jaxpr(curta.make_jaxpr(fun)(KEY, a)).native is not None
-        found, expected = curta.jit(fun)(KEY, a), fun(KEY, a)
+        found, expected = native(fun, KEY, a), fun(KEY, a)
     assert found.dtype == dtype
     bound = 2e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
@@ -50,9 +49,8 @@ def test_draws_of_halves_are_those_of_jax(dtype):
         def fun(key, draw=draw):
             return draw(key, a, (4,), dtype)
 
-        assert compile_jaxpr(curta.make_jaxpr(fun)(KEY)).native is not None
         assert fun(KEY).astype("float32").tolist() == expected
-        assert curta.jit(fun)(KEY).astype("float32").tolist() == expected
+        assert native(fun, KEY).astype("float32").tolist() == expected
 
 
 def test_few_draws_in_a_loop():
@@ -63,8 +61,7 @@ def test_few_draws_in_a_loop():
 
         return lax.scan(step, jnp.zeros(3), random.split(key, 5))[1]
 
-    assert compile_jaxpr(curta.make_jaxpr(chain)(KEY)).native is not None
-    found = np.asarray(curta.jit(chain)(KEY))
+    found = native(chain, KEY)
     x, expected = np.zeros(3, "float32"), []
     for key in random.split(KEY, 5):
         x = np.asarray(random.beta(key, 1 + x, 2.0, (3,)))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.special
+from tests.compiler.programs import native, native_program
 
 import curta
 from curta import lax
-from curta.compiler.pipeline import compile_jaxpr
 from curta.primitives import elementwise as ops
 
 RNG = np.random.default_rng(0)
@@ -44,11 +44,6 @@ def _wide():
         yield
 
 
-def native(op, *args):
-    assert compile_jaxpr(curta.make_jaxpr(op)(*args)).native is not None
-    return np.asarray(curta.jit(lambda *args: op(*args))(*args))
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CASES)
 def test_close_to_the_exact_values(name, dtype):
@@ -73,12 +68,13 @@ def test_special_values_are_those_of_eval(name):
 @pytest.mark.parametrize("name", CASES)
 def test_a_lane_depends_on_no_other(name):
     op, _, *given = CASES[name]
-    whole = native(op, *given)
+    compiled = native_program(op, *given)
+    whole = compiled(*given)
     for count in (1, 3, 17):
         np.testing.assert_array_equal(
             native(op, *[x[:count] for x in given]), whole[:count]
         )
-    np.testing.assert_array_equal(native(op, *[x[::-1] for x in given]), whole[::-1])
+    np.testing.assert_array_equal(compiled(*[x[::-1] for x in given]), whole[::-1])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -110,11 +106,10 @@ def test_inside_of_loops_and_derivatives():
         return lax.scan(step, 0.0, None, length=3)[0]
 
     a, x = SHAPE[:5] + 1, BOUND[:5]
-    slope = curta.jit(curta.grad(total))
-    assert compile_jaxpr(curta.make_jaxpr(curta.grad(total))(a, x)).native is not None
+    slope = native(curta.grad(total), a, x)
     step = np.array([0, 1e-6, 0, 0, 0])
     difference = (total(a + step, x) - total(a - step, x)) / 2e-6
-    np.testing.assert_allclose(slope(a, x)[1], difference, rtol=1e-5)
+    np.testing.assert_allclose(slope[1], difference, rtol=1e-5)
 
 
 def test_zeta_of_large_powers_and_far_from_zero():

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.compiler.programs import native
 
 import curta
 import curta.numpy as jnp
@@ -15,7 +16,6 @@ from curta.compiler.host_target import host
 from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.sort import RowSort
 from curta.compiler.llvm.types import I32
-from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.sorting import GreatestOfRows, OrderOfRows, SortedRows
 from curta.primitives.sorting import Sort, TopK
 from curta.runtime import backends
@@ -42,10 +42,7 @@ def numbers(shape, dtype, seed=0):
 
 def compiled(fun, *args):
     """The result of the compiled function, which must have no steps in Python."""
-    closed = curta.make_jaxpr(fun)(*args)
-    program = compile_jaxpr(closed)
-    assert program.native is not None
-    return curta.tree.leaves(curta.jit(fun)(*args))
+    return curta.tree.leaves(native(fun, *args))
 
 
 def with_one_nan(x):

@@ -5,11 +5,11 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.compiler.programs import native
 
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.pipeline import compile_jaxpr
 from curta.test_util import check_grads
 
 RNG = np.random.default_rng(0)
@@ -321,10 +321,8 @@ def test_other_dtypes_are_native_at_any_size(dtype, groups, features):
             feature_group_count=by_feature,
             batch_group_count=by_batch,
         )
-        closed = curta.make_jaxpr(fun)(x, k)
-        assert compile_jaxpr(closed).native is not None
-        found = np.asarray(curta.jit(fun)(x, k))
-        (eqn,) = closed.eqns
+        found = native(fun, x, k)
+        (eqn,) = curta.make_jaxpr(fun)(x, k).eqns
         expected = eqn.op.eval(x, k)
     assert found.dtype == expected.dtype == dtype
     if found.dtype.kind == "c":
