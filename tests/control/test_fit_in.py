@@ -20,7 +20,7 @@ from curta.compiler.rewrite.rematerialisation import rematerialised
 from curta.core.check import check_jaxpr
 from curta.errors import AdviceWarning
 
-ROWS, WIDTH, LAYERS = 512, 64, 16
+ROWS, WIDTH, LAYERS = 512, 64, 8
 STATE = ROWS * WIDTH * 4
 
 
