@@ -202,6 +202,7 @@ if _TYPE_CHECKING:
         ffi as ffi,
         image as image,
         interpreters as interpreters,
+        lib as lib,
         memory as memory,
         profiler as profiler,
         scipy as scipy,
@@ -214,7 +215,7 @@ __getattr__, __dir__ = _on_demand(
     frozenset(
         {
             *("api_util", "debug", "distributed", "experimental", "extend", "ffi"),
-            *("image", "interpreters", "memory", "profiler", "scipy", "state"),
+            *("image", "interpreters", "lib", "memory", "profiler", "scipy", "state"),
         }
     ),
     public=frozenset(

@@ -410,3 +410,40 @@ def test_what_changes_sizes_of_dims_that_are_split_is_named_as_in_jax():
         ):
             with pytest.raises(ShardingTypeError, match=f"{word} on sharded dims"):
                 curta.jit(fun).trace(x)
+
+
+@pytest.mark.parametrize(
+    ("index", "spec"),
+    [
+        (0, P("y")),
+        ((slice(None), 0), P("x")),
+        (None, P(None, "x", "y")),
+        (slice(0, 2), P("x", "y")),
+    ],
+    ids=str,
+)
+def test_elements_on_a_mesh_of_one_device_are_of_the_kept_dims(index, spec):
+    mesh = curta.make_mesh((1, 1), ("x", "y"))
+    with curta.set_mesh(mesh):
+        x = curta.device_put(np.ones((4, 4), np.float32), P("x", "y"))
+        assert x[index].sharding.spec == spec
+        if index is not None:
+            assert curta.typeof(curta.new_ref(x)[index]).sharding.spec == spec
+        assert (x + x[0] == 2).all()
+        if index == 0:
+            assert next(iter(x)).sharding.spec == spec
+
+
+def test_the_type_of_a_reference_says_where_the_elements_read_are():
+    x = curta.new_ref(split(X, "x"))
+    types = []
+
+    @curta.jit
+    def read(ref):
+        types.extend(curta.typeof(v).sharding.spec for v in (ref, ref[...]))
+        ref[...] = ref[...] + 1
+        return ref[:, 0]
+
+    assert read(x).sharding.spec == P("x")
+    assert types == [P("x", None)] * 2
+    assert x[...].sharding.spec == P("x", None)

@@ -204,7 +204,7 @@ class TestMistakes:
         with pytest.raises(
             TypeError,
             match=r"function <lambda> at .*test_jit.py:\d+ traced for jit returned a"
-            r" value of type <class 'str'>, which is not a valid array type",
+            r" value of type <class 'str'>, which is not a valid JAX type",
         ):
             jit(lambda x: "a")(1)
         with pytest.raises(

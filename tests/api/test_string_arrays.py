@@ -52,7 +52,7 @@ def test_other_dtypes():
 )
 def test_refused(call):
     with pytest.raises(
-        TypeError, match="valid array type|does not accept|as an abstract"
+        TypeError, match="valid JAX type|does not accept|as an abstract"
     ):
         call(on_device())
 

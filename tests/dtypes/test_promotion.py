@@ -185,14 +185,14 @@ def test_safe_to_cast():
 def test_keys_promote_with_themselves_only():
     key = dtypes.KeyDType("fry")
     assert dtypes.result_type(key, key) == key
-    with pytest.raises(ValueError, match="not a valid dtype for type promotion"):
+    with pytest.raises(ValueError, match="not a valid dtype for JAX type promotion"):
         dtypes.result_type(key, np.float32)
 
 
 def test_values_without_a_dtype():
-    with pytest.raises(TypeError, match=r"not a valid array type"):
+    with pytest.raises(TypeError, match=r"not a valid JAX array type"):
         dtypes.dtype("datetime64[s]")
-    with pytest.raises(TypeError, match=r"not a valid array type"):
+    with pytest.raises(TypeError, match=r"not a valid JAX array type"):
         dtypes.dtype(np.array(["a"]))
     with pytest.raises(ValueError, match="Invalid argument to dtype: None"):
         dtypes.dtype(None)

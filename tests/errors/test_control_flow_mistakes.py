@@ -24,7 +24,7 @@ MISTAKES = [
         TypeError,
         "function <lambda>",
         "traced for cond returned a value of type <class 'str'> at output component"
-        " ['a'], which is not a valid array type",
+        " ['a'], which is not a valid JAX type",
     ),
     (
         "cond leaf",
@@ -103,7 +103,7 @@ MISTAKES = [
         TypeError,
         "function <lambda>",
         "traced for scan returned a value of type <class 'object'> at output component"
-        " [1], which is not a valid array type",
+        " [1], which is not a valid JAX type",
     ),
     (
         "reduce dims",

@@ -139,14 +139,14 @@ SHAPES = [
         lambda: lax.dynamic_update_slice(X, "a", (0, 0)),
         TypeError,
         "Error interpreting argument to dynamic_update_slice as an array.",
-        "at position 1. Argument 'a' of type <class 'str'> is not a valid array type",
+        "at position 1. Argument 'a' of type <class 'str'> is not a valid JAX type",
     ),
     (
         "an array of strings",
         lambda: lax.stop_gradient(lax.sin(np.array(["a"]))),
         TypeError,
         "Error interpreting argument to sin as an array.",
-        "Dtype <U1 is not a valid array type. Only arrays of numeric types are",
+        "Dtype <U1 is not a valid JAX array type. Only arrays of numeric types are",
     ),
 ]
 

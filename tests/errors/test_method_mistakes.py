@@ -145,7 +145,7 @@ MISTAKES = [
     (
         lambda: jnp.gcd(N, K),
         ValueError,
-        "dtype=key<fry> is not a valid dtype for type promotion",
+        "dtype=key<fry> is not a valid dtype for JAX type promotion",
         "",
     ),
     (lambda: jnp.mean(V, dtype=K.dtype), ValueError, "Cannot convert_element_type", ""),
@@ -222,7 +222,7 @@ MISTAKES = [
     (
         lambda: jnp.result_type(np.longdouble, 1),
         ValueError,
-        "dtype=dtype('float128') is not a valid dtype for type promotion.",
+        "dtype=dtype('float128') is not a valid dtype for JAX type promotion.",
         "",
     ),
     (lambda: jnp.array(1, ndmin=2**40), ValueError, "maximum supported dimension", ""),
@@ -283,7 +283,7 @@ MISTAKES = [
     (
         lambda: jnp.promote_types(object, int),
         ValueError,
-        "dtype=dtype('O') is not a valid dtype for type promotion",
+        "dtype=dtype('O') is not a valid dtype for JAX type promotion",
         "",
     ),
 ]

@@ -188,7 +188,7 @@ MISTAKES = {
     "text as a residual": (
         lambda: curta.grad(_keeping("text"))(1.0),
         TypeError,
-        "Argument 'text' of type <class 'str'> is not a valid array type",
+        "Argument 'text' of type <class 'str'> is not a valid JAX type",
     ),
     "no rule after all": (
         lambda: _keeping(None, forward=None)(1.0),

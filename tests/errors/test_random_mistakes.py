@@ -156,7 +156,7 @@ MISTAKES = [
         "seed text",
         lambda: random.key("key"),
         TypeError,
-        "Value 'key' with dtype <U3 is not a valid array type",
+        "Value 'key' with dtype <U3 is not a valid JAX array type",
         "",
     ),
     (

@@ -140,7 +140,7 @@ MISTAKES = {
     "text to begin with": (
         lambda: cg(M, jnp.ones(3), x0="abc"),
         TypeError,
-        "Value 'abc' with dtype <U3 is not a valid array type.",
+        "Value 'abc' with dtype <U3 is not a valid JAX array type.",
     ),
     "negative restart": (
         lambda: gmres(M, jnp.ones(3), restart=-1),

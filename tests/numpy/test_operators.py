@@ -193,8 +193,8 @@ ERRORS = [
     (lambda x: jnp.split(x, 2), ValueError, "array split does not result in an equal"),
     (lambda x: jnp.array(None), ValueError, "None is not a valid value for jnp.array"),
     (lambda x: jnp.array([[1], [1, 2]]), ValueError, "inhomogeneous"),
-    (lambda x: jnp.array(["a"]), TypeError, "not a valid array type"),
-    (lambda x: jnp.array(object()), TypeError, "not a valid array type"),
+    (lambda x: jnp.array(["a"]), TypeError, "not a valid JAX array type"),
+    (lambda x: jnp.array(object()), TypeError, "not a valid JAX array type"),
     (lambda x: jnp.squeeze(x, 0), ValueError, "cannot select an axis to squeeze out"),
     (lambda x: jnp.expand_dims(x, 5), ValueError, "axis 5 is out of bounds"),
     (

@@ -218,9 +218,9 @@ class TestNumpy:
         assert tuple(x.__dlpack_device__()) == (1, 0)
 
     def test_arrays_of_other_things_are_refused(self):
-        with pytest.raises(TypeError, match="not a valid array type"):
+        with pytest.raises(TypeError, match="not a valid JAX array type"):
             to_array(np.array(["a"]))
-        with pytest.raises(TypeError, match="is not a valid array type"):
+        with pytest.raises(TypeError, match="is not a valid JAX type"):
             to_array("a")
 
 

@@ -226,6 +226,6 @@ def check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
         where = f" at output component {path}" if path else ""
         raise TypeError(
             f"function {info.function()} traced for jit returned a value of type"
-            f" {type(x)}{where}, which is not a valid array type. Return arrays,"
+            f" {type(x)}{where}, which is not a valid JAX type. Return arrays,"
             " scalars and pytrees of them."
         )

@@ -193,7 +193,7 @@ def check_input(what: str, x: Any, holomorphic: bool, allow_int: bool) -> None:
         return
     if not is_array_like(x) or is_string(typeof(x).dtype):
         raise TypeError(
-            f"Argument '{x}' of type {type(x)} is not a valid array type. {what} takes"
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. {what} takes"
             " derivatives in all leaves of its argument: leave out other objects."
         )
     dtype = typeof(x).dtype

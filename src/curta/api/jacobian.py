@@ -260,7 +260,7 @@ def _of_type(like: Any, x: Any) -> Any:
 
 def _check_real_input(what: str, x: Any, holomorphic: bool) -> None:
     if not is_array_like(x):
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid array type.")
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
     dtype = typeof(x).dtype
     if holomorphic:
         check_complex(what, "inputs", dtype)

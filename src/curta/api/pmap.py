@@ -201,7 +201,7 @@ class _Options:
                 continue
             if not is_array_like(x):
                 raise TypeError(
-                    f"Argument '{x}' of type {type(x)} is not a valid array type: pmap"
+                    f"Argument '{x}' of type {type(x)} is not a valid JAX type: pmap"
                     " maps over arrays."
                 )
             shape = typeof(x).shape

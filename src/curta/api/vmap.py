@@ -190,7 +190,7 @@ def _checked(flat: FlatFunction) -> Callable[..., Sequence[Any]]:
             if not is_value(x):
                 raise TypeError(
                     f"Output from batched function {x!r} with type {type(x)} is not a"
-                    " valid array type"
+                    " valid JAX type"
                 )
         return outs
 
@@ -305,7 +305,7 @@ def _size_along(x: Any, dim: Any) -> int | None:
         )
     if not is_array_like(x) and not isinstance(x, Ref):
         raise TypeError(
-            f"Argument '{x}' of type {type(x)} is not a valid array type. vmap maps"
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. vmap maps"
             " over arrays; close over other values."
         )
     shape = typeof(x).shape

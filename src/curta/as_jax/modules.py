@@ -53,9 +53,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 }
 
 # Modules that tell the version of JAX whose interface this is.
-VERSIONED: Final = frozenset(
-    {"jax", "jax.lib", "jax.version", "jaxlib", "jaxlib.version"}
-)
+VERSIONED: Final = frozenset({"jax", "jax.version", "jaxlib", "jaxlib.version"})
 
 # Packages of JAX that Curta has not and that libraries import in any case, each with
 # what calls of their functions are answered.
@@ -85,7 +83,6 @@ _OF_JAXLIB: Final = {
 MADE: Final[dict[str, dict[str, str]]] = {
     "jax._src.lib": {},
     "jax._src.lib._jax": _OF_JAXLIB,
-    "jax.lib": {},
     "jax.version": {},
     "jaxlib": {},
     "jaxlib.version": {},

@@ -312,6 +312,7 @@ class RefOp(Op):
     """What a jaxpr does to a reference; the first operand is that."""
 
     takes_refs: ClassVar[bool] = True
+    places_outputs: ClassVar[bool] = True  # where the referenced array is
     access: ClassVar[int]
     effect: ClassVar[RefEffect]
     verb: ClassVar[str]

@@ -211,11 +211,11 @@ def no_value_message(x: Any, name: str) -> str:
     """What is said of scalars of foreign dtypes, structs and the like as arguments."""
     if not isinstance(x, ShapeDtypeStruct):
         return (
-            f"Argument '{x}' of type {type(x)} is not a valid array type. It was passed"
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. It was passed"
             f" as {name}."
         )
     return (
         f"Argument '{name}' of shape {x.dtype.name}[{','.join(map(str, x.shape))}] of"
-        f" type {type(x)} is not a valid array type. It has no elements: use"
+        f" type {type(x)} is not a valid JAX type. It has no elements: use"
         " .lower(...) or eval_shape, which need none."
     )

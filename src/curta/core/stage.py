@@ -206,7 +206,7 @@ class JaxprTrace(Trace):
                 raise TypeError(
                     f"function {info.function()} traced for {info.traced_for} returned"
                     f" a value of type {type(x)}{where}, which is not a valid"
-                    " array type. Return arrays, scalars and pytrees of them."
+                    " JAX type. Return arrays, scalars and pytrees of them."
                 )
 
     def _argument_name(self, ref: Ref) -> str:

@@ -478,7 +478,7 @@ def typeof(x: Any) -> ShapedArray:
 
 def _no_type(x: Any) -> str:
     kind = str(type(x)) if isinstance(x, str) else f"'{type(x)}'"
-    return f"Argument '{x}' of type {kind} is not a valid array type"
+    return f"Argument '{x}' of type {kind} is not a valid JAX type"
 
 
 def is_array_like(x: Any) -> bool:
@@ -501,7 +501,7 @@ def _numpy_aval(x: Any) -> ShapedArray:
         if isinstance(x, np.generic):
             raise TypeError(_no_type(x))
         raise TypeError(
-            f"Dtype {x.dtype} is not a valid array type. Only arrays of numeric"
+            f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric"
             f" types are supported: booleans, integers, floats and complex"
             f" numbers; got {x!r}."
         )

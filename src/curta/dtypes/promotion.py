@@ -121,7 +121,9 @@ def _least_upper_bound(mode: str, x64: bool, nodes: frozenset[Node]) -> Node:
     bounds = _upper_bounds(mode, x64)
     for node in nodes:
         if node not in bounds:
-            raise ValueError(f"dtype={node!r} is not a valid dtype for type promotion.")
+            raise ValueError(
+                f"dtype={node!r} is not a valid dtype for JAX type promotion."
+            )
     common = frozenset.intersection(*(bounds[node] for node in nodes))
     least = [node for node in common if common <= bounds[node]]
     if not least:
@@ -270,7 +272,9 @@ def _of_name(x: Any) -> tuple[DType, bool]:
         return python_type_dtype(x), x is not bool
     named = np.dtype(x)
     if isinstance(x, type) and issubclass(x, np.generic) and not is_valid_dtype(named):
-        raise ValueError(f"dtype={named!r} is not a valid dtype for type promotion.")
+        raise ValueError(
+            f"dtype={named!r} is not a valid dtype for JAX type promotion."
+        )
     _check_valid(x, named)
     return explicit_dtype(named, "dtype"), False
 
@@ -315,7 +319,7 @@ _readers = _Readers(dict.fromkeys(python_scalar_types, _of_scalar))
 def _check_valid(x: Any, dtype: DType) -> None:
     if not is_valid_dtype(dtype):
         raise TypeError(
-            f"Value '{x}' with dtype {dtype} is not a valid array type. Only "
+            f"Value '{x}' with dtype {dtype} is not a valid JAX array type. Only "
             "arrays of numeric types are supported."
         )
 

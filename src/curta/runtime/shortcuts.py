@@ -21,6 +21,7 @@ from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
 from curta.core.jaxpr import ClosedJaxpr, jaxprs_of
+from curta.core.sharding import NamedSharding, Sharding
 from curta.core.stage import stage
 from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
@@ -94,7 +95,14 @@ def _is_spread(x: ArrayImpl) -> bool:
     where = x._sharding
     if where is None:
         return False
-    return where.num_devices > 1 or x._has_terms() or where.memory_kind != "device"
+    if x.aval.placement is not None or where.num_devices > 1 or x._has_terms():
+        return True
+    return where.memory_kind != "device"
+
+
+def _names_dims(where: Sharding | None) -> bool:
+    """Return True if a sharding is one of dims, which an index may drop or add."""
+    return isinstance(where, NamedSharding) and any(where.spec)
 
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -251,7 +259,8 @@ def getitem(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @functools.wraps(general)
     def method(self: ArrayImpl, index: Any) -> Any:
         data = self._data
-        simple = data is not None and not _is_spread(self)
+        where = self._sharding
+        simple = data is not None and not (_is_spread(self) or _names_dims(where))
         if thread_state.trace is BASE and simple and is_basic(index):
             try:
                 part = data[index]
@@ -265,7 +274,7 @@ def getitem(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             large = data.nbytes > context.tuning.alive_bytes
             if large and 2 * part.nbytes < data.nbytes:
                 part = part.copy()
-            return wrap(part, out, self._sharding)
+            return wrap(part, out, where)
         return general(self, index)
 
     return method

@@ -46,7 +46,7 @@ def refuse_strings(args: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
     for x, aval in zip(args, avals, strict=True):
         if is_string(aval.dtype):
             raise TypeError(
-                f"Argument '{x}' of type {type(x)} is not a valid array type."
+                f"Argument '{x}' of type {type(x)} is not a valid JAX type."
             )
 
 
