@@ -47,6 +47,19 @@ def test_an_operator_in_double_precision():
         assert 0 < steps < 99
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_pairs_that_converged_stay(x64):
+    eigenvalues = np.array([1000.0] * 9 + [1.0] * 91)
+    with enable_x64(x64):
+        start = jnp.asarray(np.random.RandomState(0).randn(100, 10), float)
+        A = jnp.diag(jnp.asarray(eigenvalues, float))
+        values, U, steps = lobpcg_standard(A, start, m=40)
+        left = abs(A @ U - U * values).max()
+        assert steps < 40 or not x64
+        eps = 1000 * jnp.finfo(start.dtype).eps
+        assert max(abs(values - eigenvalues[:10]).max(), left) < 100 * eps
+
+
 def test_the_steps_of_lobpcg_can_be_looked_at():
     A = jnp.diag(jnp.arange(1.0, 31.0))
     X = jnp.asarray(np.random.RandomState(0).rand(30, 2), dtype=jnp.float32)

@@ -296,6 +296,16 @@ def test_shardings():
     np.testing.assert_array_equal(found.call(jnp.ones(4)), 2.0)
 
 
+def test_arguments_in_the_memory_of_the_host():
+    x = curta.device_put(jnp.ones((2, 3)), curta.memory.Space.Host)
+    found = export.export(curta.jit(lambda x, y: (x, y)))(x, jnp.ones(4))
+    mesh = curta.sharding.AbstractMesh((), ())
+    place, whole = found.in_shardings_jax(mesh)
+    assert place.mesh == mesh and place.spec == curta.P(None, None)
+    assert place.memory_kind == "pinned_host" and whole is None
+    assert found.out_shardings_jax(mesh) == (None, None)
+
+
 def test_dims_that_no_argument_has():
     (k,) = export.symbolic_shape("k", constraints=["k <= 10"])
     f = curta.jit(lambda k, x: curta.lax.top_k(x, k)[0], static_argnums=0)

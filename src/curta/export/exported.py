@@ -25,7 +25,10 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.core.mesh import AbstractMesh
 from curta.core.mesh_scope import get_concrete_mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import MemorySpace, NamedSharding
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.bytecode import portable_artifact
 from curta.export.dimensions import argument_path, path_text, solve
@@ -185,9 +188,10 @@ class Exported:
         """Where arguments are expected: a sharding each, or None.
 
         They are over `mesh`, which has the axes of the exported one; by default over
-        the abstract mesh that was exported.
+        the abstract mesh that was exported. Arguments in the host's memory have one.
         """
-        return tuple(_over(s, mesh) for s in self._in_named_shardings)
+        given = zip(self.in_avals, self._in_named_shardings, strict=True)
+        return tuple(_over(s or _in_memory(a), mesh) for a, s in given)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
         """Where results will be, over a mesh of the same axes: or None."""
@@ -349,6 +353,14 @@ class Exported:
 def _used(closed: ClosedJaxpr) -> Jaxpr:
     """The jaxpr without what its outputs and effects do not need."""
     return prune_outputs(closed, (True,) * len(closed.out_avals))[0].jaxpr
+
+
+def _in_memory(aval: ShapedArray) -> NamedSharding | None:
+    """A sharding that names the memory of arguments, None for that of devices."""
+    if aval.memory_space is not MemorySpace.Host:
+        return None
+    spec = PartitionSpec(*[None] * aval.ndim)
+    return NamedSharding(AbstractMesh((), ()), spec, memory_kind="pinned_host")
 
 
 def _over(sharding: Any, mesh: Any) -> Any:

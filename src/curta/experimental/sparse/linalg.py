@@ -201,8 +201,11 @@ def _best_part(A: Operator, S: Any, k: int) -> tuple[Any, Any, Any]:
     values, Q = values[::-1], Q[:, ::-1]
     rest, _ = linalg.qr(Q[:k, k:].T)
     X = _normalised(_product(S, Q[:, :k]))
-    P = _normalised(_product(S, _product(Q[:, k:], rest)))
-    return X, P, values[:k]
+    P = _product(S, _product(Q[:, k:], rest))
+    # A pair that has converged did not move: its direction is rounding, or one of the
+    # columns that stand for none. Normalizing that would bring back parts of X.
+    P = P * (_lengths(P) > finfo(P.dtype).eps ** 0.5).astype(P.dtype)[None, :]
+    return X, _outside(X, P), values[:k]
 
 
 def _orthonormal(V: Any) -> Any:
