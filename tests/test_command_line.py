@@ -324,3 +324,24 @@ def test_wrong_numbers_are_a_fault(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "_program", lambda x: x.sum(1))
     assert main(["doctor"]) == 1
     assert "fault a compiled function gives wrong numbers" in capsys.readouterr().out
+
+
+def test_build_makes_a_library_for_a_target(tmp_path, monkeypatch, capsys):
+    (tmp_path / "shipped.py").write_text(
+        "import curta.numpy as jnp\n"
+        "def scaled(params, x, n):\n    return {'y': jnp.tanh(x @ params['w']) * n}\n"
+        "def printed(x):\n    import curta\n    curta.debug.print('{}', x)\n"
+        "    return x\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    given = ["--args", "{'w': 'f32[3,2]'}", "f32[4,3]", "2", "--static", "2"]
+    where = ["--target", "riscv64-linux-gnu", "-o", "dist", "--name", "shipped"]
+    assert main(["build", "shipped:scaled", *given, *where]) == 0
+    assert "-Ldist -lshipped" in capsys.readouterr().out
+    header = (tmp_path / "dist" / "shipped.h").read_text()
+    assert "const float *w; /* float32[3, 2]" in header
+    assert main(["build", "shipped:printed", "--args", "1.0", "-o", "dist"]) == 2
+    assert "debug_print" in capsys.readouterr().err
+    options = ["--args", "1.0", "--drop-prints", "-o", "dist"]
+    assert main(["build", "shipped:printed", *options]) == 0

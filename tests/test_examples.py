@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,3 +108,33 @@ def test_small_runs(name, tmp_path, capsys):
     program.main([*options, "--out", str(tmp_path)])
     assert re.search(printed, capsys.readouterr().out)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
+def test_shipped_examples_run_without_python(tmp_path):
+    folder = ROOT / "examples" / "ship"
+    for name, options in (("digits", ["--steps", "120"]), ("kalman", [])):
+        command = [sys.executable, folder / f"{name}.py", "--out", tmp_path, *options]
+        subprocess.run(command, check=True, capture_output=True)
+    wanted = {
+        "digits.c": ("gcc", ["-std=c11"], [tmp_path / "seven.pgm"], r"digit 7, "),
+        "kalman.cpp": ("g++", ["-std=c++17"], ["fast"], r"velocity (3\.0|2\.99)"),
+    }
+    for file, (compiler, flags, words, printed) in wanted.items():
+        program = tmp_path / Path(file).stem
+        links = [f"-I{tmp_path}", f"-L{tmp_path}", f"-l{program.name}", "-lm"]
+        subprocess.run(
+            [
+                compiler,
+                *flags,
+                "-Wall",
+                "-Wextra",
+                folder / file,
+                *links,
+                "-o",
+                program,
+            ],
+            check=True,
+        )
+        out = subprocess.run([program, *words], capture_output=True, text=True)
+        assert re.search(printed, out.stdout), out

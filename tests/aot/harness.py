@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from tests.conformance.samples import Case
 
 from curta.aot.building import BuiltLibrary
 from curta.aot.interface import Field, Interface, LeafField
+from curta.compiler.library import blas
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -123,6 +125,22 @@ def compiled(
     command += [*(library.flags if own is None else own), *flags]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
+
+
+def lapack_flags(library: BuiltLibrary, folder: Path, here: bool) -> list[str]:
+    """The flags that link LAPACK: the library of the wheel, if it is for this machine.
+
+    It has the routines under names of its own, so that a jump stands for each.
+    """
+    routines = [name for name in library.needs if name.endswith("_")]
+    if not routines or not here:
+        return []
+    jump = "jmp" if platform.machine() == "x86_64" else "b"
+    lines = [f".globl {x}\n{x}: {jump} scipy_{x}" for x in routines]
+    source = folder / "names.s"
+    source.write_text("\n".join([".text", *lines, ""]))
+    place = blas.location()
+    return [str(source), f"-L{place}", f"-Wl,-rpath,{place}", "-lscipy_openblas"]
 
 
 def called(

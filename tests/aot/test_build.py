@@ -1,14 +1,20 @@
 """Libraries built from functions: their headers, calls from C, and what is refused."""
 
 import ctypes
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.aot.harness import COMPILERS, SANITIZERS, WARNINGS, called, compiled
+from tests.aot.harness import (
+    COMPILERS,
+    SANITIZERS,
+    WARNINGS,
+    called,
+    compiled,
+    lapack_flags,
+)
 
 import curta
 import curta.numpy as jnp
@@ -250,14 +256,9 @@ def test_decompositions_call_lapack(tmp_path):
     routines = [x for x in library.needs if x.endswith("_")]
     assert routines == ["sgesdd_", "sgetrf_", "strsm_"]
     assert "sgesdd_ sgetrf_ strsm_" in Path(library.files["header"]).read_text()
-    # The wheel's library has the routines under names of its own.
-    jump = "jmp" if platform.machine() == "x86_64" else "b"
-    lines = [f".globl {x}\n{x}: {jump} scipy_{x}" for x in routines]
-    (tmp_path / "names.s").write_text("\n".join([".text", *lines, ""]))
-    links = [f"-L{blas.location()}", f"-Wl,-rpath,{blas.location()}"]
     program = compiled(
         library, tmp_path, COMPILERS[:1],
-        [str(tmp_path / "names.s"), *links, "-lscipy_openblas"],
+        lapack_flags(library, tmp_path, True),
         [f for f in library.flags if f not in ("-llapack", "-lblas")],
     )  # fmt: skip
     outs = called(library, tmp_path, [str(program)], {"model_solved": args})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +20,11 @@ from curta.aot.symbols import undefined_symbols
 from curta.compiler.code_generator import compile_text
 from curta.compiler.emit.standalone import StandaloneModule
 from curta.compiler.host_target import host
-from curta.compiler.targets import Target
+from curta.compiler.targets import Services, Target
 from curta.compiler.triples import named
 
+# Threads and LAPACK are those of the program that links the library.
+_SERVICES = Services(cancellation=False, python=False, callbacks=False)
 _LAMBDA = "<lambda>"
 _DEBUG_PRINTS = ("refuse", "drop")
 
@@ -187,7 +190,7 @@ def _target(name: str) -> Target:
     target = host() if name == "host" else named(name)
     if target.object_format == "wasm":
         raise BuildError(f"target {name!r}: a C library is not built for WebAssembly")
-    return target
+    return dataclasses.replace(target, services=_SERVICES)
 
 
 def _written(

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     importlib.import_module("curta.as_jax")
     if options.html:
         check_writable(options.html)
-    function = _function(options.function)
+    function = function_named(options.function)
     arguments = [*map(argument, options.arguments)]
     _check_call(options.function, function, arguments)
     explained = _explained(options.function, function, arguments)
@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _function(name: str) -> Callable[..., Any]:
+def function_named(name: str) -> Callable[..., Any]:
+    """Return the function that MODULE:FUNCTION names."""
     module, colon, path = name.partition(":")
     if not colon or not path:
         raise UsageError(f"{name!r} is not MODULE:FUNCTION, such as `models.mlp:loss`.")
@@ -107,22 +108,10 @@ def argument(text: str) -> Any:
     >>> argument("f32[2,3]").shape, argument("(1, 2.5)")
     ((2, 3), (1, 2.5))
     """
-    result = _TYPE.fullmatch(text)
+    result = type_of(text)
     if result is None:
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            raise UsageError(
-                f"{text!r} is neither a type, as f32[128,256], nor a number or"
-                " structure of Python"
-            ) from None
-    name, dims = result.groups()
-    shape = tuple(int(n) for n in dims.split(",") if n.strip())
-    try:
-        dtype = _DTYPES[name]
-    except KeyError:
-        known = ", ".join(_DTYPES)
-        raise UsageError(f"there is no dtype {name!r}; there are {known}") from None
+        return literal(text)
+    shape, dtype = result
     try:
         numbers = np.random.default_rng(_SEED).uniform(size=shape)
     except (MemoryError, ValueError) as error:
@@ -130,6 +119,31 @@ def argument(text: str) -> Any:
     if dtype.kind in "iub":  # indices that are in range of most arrays
         numbers = numbers * 2
     return numbers.astype(dtype)
+
+
+def literal(text: str) -> Any:
+    """Return a number or structure of Python."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise UsageError(
+            f"{text!r} is neither a type, as f32[128,256], nor a number or"
+            " structure of Python"
+        ) from None
+
+
+def type_of(text: str) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Return the shape and dtype that a text as `f32[2,3]` stands for, if it is one."""
+    result = _TYPE.fullmatch(text)
+    if result is None:
+        return None
+    name, dims = result.groups()
+    shape = tuple(int(n) for n in dims.split(",") if n.strip())
+    try:
+        return shape, _DTYPES[name]
+    except KeyError:
+        known = ", ".join(_DTYPES)
+        raise UsageError(f"there is no dtype {name!r}; there are {known}") from None
 
 
 _KINDS = {"float": "f", "int": "i", "uint": "u", "complex": "c"}

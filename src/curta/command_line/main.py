@@ -6,11 +6,20 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from curta.command_line import bench, doctor, explain, info, kernels, programs
+from curta.command_line import (
+    bench,
+    build,
+    doctor,
+    explain,
+    info,
+    kernels,
+    programs,
+    targets,
+)
 from curta.command_line.usage import UsageError
 from curta.version import __version__
 
-_COMMANDS = (info, programs, bench, explain, kernels, doctor)
+_COMMANDS = (info, programs, bench, explain, kernels, doctor, build, targets)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

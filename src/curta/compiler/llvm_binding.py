@@ -55,6 +55,10 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "GetBufferStart": (_P, [_P]),
     "GetBufferSize": (ctypes.c_size_t, [_P]),
     "DisposeMemoryBuffer": (None, [_P]),
+    "CreateTargetMachineData": (_P, [_P]),
+    "CopyStringRepOfTargetData": (None, [_P, _P]),
+    "DisposeTargetData": (None, [_P]),
+    "SetDataLayout": (None, [_P, _S]),
     "CreatePipelineTuningOptions": (_P, []),
     "DisposePipelineTuningOptions": (None, [_P]),
     "CreatePassBuilder": (_P, [_P, _P]),
@@ -275,6 +279,11 @@ class _Library(_Machines):
             self._call("ContextDispose", context)
 
     def _simplify(self, machine: int, module: int) -> None:
+        # Without a layout LLVM would take addresses for 64 bits wide.
+        data, layout = self._call("CreateTargetMachineData", machine), ctypes.c_char_p()
+        self._call("CopyStringRepOfTargetData", data, ctypes.byref(layout))
+        self._call("DisposeTargetData", data)
+        self._call("SetDataLayout", module, self._take(layout))
         options = self._call("CreatePipelineTuningOptions")
         builder = self._call("CreatePassBuilder", machine, options)
         passes = self._call("CreateNewModulePassManager")
@@ -322,6 +331,7 @@ class Public(_Machines):
         )  # fmt: skip
 
     def _simplify(self, machine: Any, module: Any) -> None:
+        module.data_layout = str(machine.target_data)
         options = self._llvm.create_pipeline_tuning_options(1)
         passes = self._llvm.create_new_module_pass_manager()
         passes.add_instruction_combine_pass()

@@ -296,7 +296,7 @@ def _emit_serial_for(module: Module) -> None:
 
 
 _RUN = "run_tasks"
-_TASK = 3  # words of a task: a function, the table of its arguments, a chunk's number
+_TASK = 3  # a function, the table of its arguments, a chunk's number; 64 bits each
 
 
 def _emit_run(module: Module) -> None:
@@ -307,9 +307,9 @@ def _emit_run(module: Module) -> None:
     start = b.offset(starts, number, I64)
     first, end = b.load(I64, start), b.load(I64, b.offset(start, 1, I64))
     with b.loop(first, end, runs=True) as loop:
-        task = b.offset(tasks, loop.index * _TASK, PTR)
-        chunk = b.load(I64, b.offset(task, 2, PTR))
-        b.call(_word(b, task, 0), None, _word(b, task, 1), chunk)
+        task = b.offset(tasks, loop.index * _TASK, I64)
+        function, table = (b.load(PTR, b.offset(task, i, I64)) for i in range(2))
+        b.call(function, None, table, b.load(I64, b.offset(task, 2, I64)))
     b.ret()
 
 
@@ -345,7 +345,7 @@ class _Launch:
         b, context = self.b, self.table
         assert context is not None
         task = tasks = b.offset(context, 2, PTR)
-        table = b.offset(tasks, _TASK * job.starts[-1], PTR)
+        table = b.offset(tasks, _TASK * job.starts[-1], I64)
         self._fill(context, [tasks, b.table(I64, job.starts)])
         for work in job.works:
             address, name = addresses.of(work), functions[work]
@@ -354,8 +354,9 @@ class _Launch:
             b.module.declare(name, None, [table, b.const(I64, 0)])
             for chunk in range(work.plan.chunks):
                 words = b.function_address(name), table, b.const(I64, chunk)
-                self._fill(task, words)
-                task = b.offset(task, _TASK, PTR)
+                for i, word in enumerate(words):
+                    b.store(word, b.offset(task, i, I64))
+                task = b.offset(task, _TASK, I64)
             table = b.offset(table, len(arguments), PTR)
         run_chunks(b, self.launcher, _RUN, context, len(job.starts) - 1)
 

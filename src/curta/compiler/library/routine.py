@@ -53,12 +53,12 @@ def share(
     if not module.defines(name):
         f = module.function(name, [PTR, I64], exported=False)
         table, number = f.arguments
-        own = [f.load(x.type, f.offset(table, i, PTR)) for i, x in enumerate(given)]
+        own = [f.load(x.type, f.offset(table, i, I64)) for i, x in enumerate(given)]
         body(f, number, *own)
         f.ret()
     table = b.scratch(8 * len(given), align=8)
     for i, x in enumerate(given):
-        b.store(x, b.offset(table, i, PTR))
+        b.store(x, b.offset(table, i, I64))
     run_chunks(b, launcher, name, table, count)
 
 

@@ -54,8 +54,10 @@ class Module:
         call_bytes: int | None = None,
         picked_stride: int = 9,
         machine: str = "x86_64",
+        pointer_bytes: int = 8,
     ) -> None:
         self.machine = machine
+        self.pointer_bytes = pointer_bytes
         self.assembles = assembles
         self.assembly: list[str] = []
         self.library: dict[str, Any] = {}
@@ -81,6 +83,7 @@ class Module:
             target.call_bytes,
             target.picked_stride,
             target.machine,
+            target.pointer_bytes,
         )
 
     def function(
@@ -195,6 +198,10 @@ class Builder(ControlFlow):
     @property
     def vector_bytes(self) -> int:
         return self.module.vector_bytes
+
+    @property
+    def pointer_bytes(self) -> int:
+        return self.module.pointer_bytes
 
     def call(
         self, function: str | Value, result: Type | None, *arguments: Value

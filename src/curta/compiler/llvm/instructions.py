@@ -83,6 +83,11 @@ class Instructions(ABC):
 
     @property
     @abstractmethod
+    def pointer_bytes(self) -> int:
+        """The size of an address."""
+
+    @property
+    @abstractmethod
     def has_f16(self) -> bool:
         """Whether the machine converts between f16 and f32."""
 

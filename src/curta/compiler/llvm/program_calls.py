@@ -32,7 +32,7 @@ class ProgramCall:
         self.values, self.call, (self.code, words, count) = values, call, target
         arrays, self.count = len(program.signature), count
         self.table: Value = b.scratch(8 * max(1, arrays + count), align=8)
-        b.copy(b.offset(self.table, arrays, PTR), words, 8 * count)
+        b.copy(b.offset(self.table, arrays, PTR), words, b.module.pointer_bytes * count)
         if program.cancellable and token is not None:
             b.store(token, b.offset(self.table, arrays + program.token_word, PTR))
         self.unknown: dict[int, Buffer] = dict(enumerate(call.results + call.operands))

@@ -141,7 +141,7 @@ class VectorInstructions(Instructions, ABC):
 
     def load(self, type_: Type, pointer: Value, align: int | None = None) -> Value:
         """A scalar or consecutive lanes; unless told, aligned as one element."""
-        text = f"load {type_}, ptr {pointer.text}, align {align or type_.size}"
+        text = f"load {type_}, ptr {pointer.text}, align {align or self._align(type_)}"
         return self.instruction(text, type_)
 
     def store(
@@ -157,7 +157,11 @@ class VectorInstructions(Instructions, ABC):
         if streaming:
             align = min(CACHE_LINE, value.lanes * value.type.size)
             hint = ", !nontemporal !0"
-        self.emit(f"  {text}, align {align or value.type.size}{hint}")
+        self.emit(f"  {text}, align {align or self._align(value.type)}{hint}")
+
+    def _align(self, type_: Type) -> int:
+        """The alignment of one element in memory."""
+        return self.pointer_bytes if type_.kind == "ptr" else type_.size
 
     def publish(self) -> None:
         """Make what streaming stores wrote visible to the next reader."""

@@ -87,6 +87,8 @@ def _in_vectors(
 
 def _is_long(region: Region, target: Target) -> bool:
     """Whether the code polls: in a loop, or between its blocks of examples."""
+    if not target.services.cancellation:
+        return False
     along = region.lane or region.parts
     if along is None or _has_polled_loop(region.body, target):
         return _has_polled_loop(region.body, target)
