@@ -13,8 +13,20 @@ import numpy as np
 
 import curta.runtime.eager  # noqa: F401  (installs the trace of eager values)
 from curta import dtypes
+from curta.compiler.fuse.assemble import assemble
+from curta.compiler.fuse.fuse import fuse
+from curta.compiler.loops import complexes
+from curta.compiler.loops.bufferize import placement_of
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.index import LoopVar, as_index
+from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store
+from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.pipeline import lower
+from curta.compiler.pretty import pretty_scheduled, pretty_work
+from curta.compiler.program.work import Scheduled
 from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.rewrite.prepare import prepare, unplaced
+from curta.compiler.schedule.kernels import kernel_schedule
 from curta.compiler.targets import Target, describe
 from curta.config import enable_x64
 from curta.core.avals import ShapedArray
@@ -63,6 +75,51 @@ def program(
 def ready(fun: Callable[..., Any], *types: str, target: Target = AVX2) -> ClosedJaxpr:
     """The program after all passes from jaxpr to jaxpr."""
     return prepare(program(fun, *types), target)
+
+
+def scalar_code(fun: Callable[..., Any], *types: str) -> str:
+    """The code that `fun(b, *elements)` writes for elements of these dtypes."""
+    b, i = ScalarBuilder(), as_index(LoopVar("i", 4))
+    dtypes = [np.dtype(SHORT[name]) for name in types]
+    elements = [
+        b.load(Buffer(name, dtype, 4), i, dtype)
+        for name, dtype in zip("xyzw", dtypes, strict=False)
+    ]
+    found = fun(b, *elements)
+    results = found if isinstance(found, tuple) else (found,)
+    values = [b.value(part) for x in results for part in complexes.parts(x)]
+    stores = [Store(Buffer(f"out{n}", v.dtype, 4), i, v) for n, v in enumerate(values)]
+    kernel = Kernel((), (LoopNest((LoopVar("i", 4),), tuple(stores), ()),))
+    return "\n".join(body_lines(kernel))
+
+
+def body_lines(kernel: Kernel, target: Target = AVX2) -> list[str]:
+    """The statements of a kernel of one nest."""
+    _, *lines = kernel_text(kernel, target).split("\n    ")
+    return lines
+
+
+def kernel_text(kernel: Kernel, target: Target = AVX2) -> str:
+    """A kernel with its schedule; all of its buffers are arrays in memory."""
+    plan = kernel_schedule(kernel, target)
+    ends = set(kernel.buffers())
+    return pretty_scheduled(Scheduled(kernel, plan, placement_of(kernel, plan, ends)))
+
+
+def first_kernel(
+    fun: Callable[..., Any], *types: str, target: Target = AVX2
+) -> tuple[Kernel, ScalarBuilder]:
+    """The kernel of the first group of a program, before the passes on kernels."""
+    items = lower_to_items(ready(fun, *types, target=target).jaxpr, target)
+    return assemble(fuse(items).groups[0], items.builder), items.builder
+
+
+def program_text(
+    fun: Callable[..., Any], *types: str, target: Target = AVX2, **options: Any
+) -> str:
+    """The works of a program after lowering, its inner programs first."""
+    parts = lower(program(fun, *types), target, **options).inner_first()
+    return "\n".join(pretty_work(w) for part in parts for w in part.works)
 
 
 # ---------------------------------------------------------------- expected text

@@ -9,4 +9,4 @@ from tests.stress.compile_time import FAMILIES, growing
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_steps_for_an_equation_do_not_grow(name):
-    assert not growing(name, 120, 480)
+    assert not growing(name, 80, 320)
