@@ -7,6 +7,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta.compiler.pipeline import compile_jaxpr
 
 FOLDS = {
     "sum": (lambda x: x.sum(-2), lambda x: x.sum(-2)),
@@ -132,3 +133,22 @@ def test_rows_fill_vectors(monkeypatch, capsys):
     kernels = capsys.readouterr().err
     assert kernels.count("kernel ") == 5  # blocks, the rest twice, their ends, all
     assert "192" in kernels
+
+
+@pytest.mark.parametrize("rows", [1024, 1031])
+def test_values_of_one_iteration_stay_in_registers(rows):
+    """Wide rows and the rest are two kernels; no value passes from one to the other."""
+
+    def deep(x, p):
+        y = x * jnp.sqrt(p)
+        for i in range(40):  # read twice each: expressions too large to repeat
+            y = (y + i) * (x - y * 0.5) / (1 + y * y)
+        return y
+
+    x = jnp.linspace(0.0, 1.0, rows * 11).reshape(rows, 11)
+    p = jnp.arange(1.0, 12.0)
+    native = compile_jaxpr(curta.make_jaxpr(deep)(x, p)).native
+    assert native.temporaries < x.nbytes
+    with curta.disable_jit():
+        expected = deep(x, p)
+    np.testing.assert_allclose(curta.jit(deep)(x, p), expected, rtol=1e-4)

@@ -61,6 +61,26 @@ def placement_of(
     return BufferPlacement(tuple(arguments), frozenset(registers), scratch)
 
 
+def received(kernel: Kernel) -> set[Buffer]:
+    """Return the buffers in memory with elements that others may have stored.
+
+    The others are buffers whose loads all follow a store by the same iteration to the
+    same offset.
+    """
+    stored: dict[Buffer, set[Affine]] = {}
+    result: set[Buffer] = set()
+    for nest in kernel.nests:
+        for store in nest.written():
+            if store.where is None and not nest.ordered:
+                stored.setdefault(store.buffer, set()).add(store.offset)
+        result.update(
+            memory_of(load.buffer)
+            for load in nest.loads
+            if load.offset not in stored.get(load.buffer, ())
+        )
+    return result
+
+
 def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
     """Whether all loads give what the same iteration of the innermost loop stored."""
     stores = {s.offset: (i, nest, s) for i, nest in enumerate(kernel.nests)

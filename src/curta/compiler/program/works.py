@@ -18,7 +18,7 @@ from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import FusionPlan
 from curta.compiler.library.products import product_plan
 from curta.compiler.library.routine import Routine
-from curta.compiler.loops.bufferize import BufferPlacement, placement_of
+from curta.compiler.loops.bufferize import BufferPlacement, placement_of, received
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import check_kernel, check_region
 from curta.compiler.loops.costs import block_cost, kernel_cost
@@ -238,14 +238,21 @@ class _WorkMaker:
         self.shared: set[Buffer] = {*ends_of(items), *items.ties.values()}
 
     def note(self, flow: Mapping[Step, Accesses]) -> None:
-        """Take in which buffers several steps touch, or one that is not a kernel."""
+        """Take in which buffers pass values between steps, or into one but a kernel.
+
+        Kernels made of one kernel store to the same buffers. A buffer passes no value
+        if each of them reads only elements that it has stored itself.
+        """
         users: Counter[Buffer] = Counter()
+        passed: set[Buffer] = set()
         for step, access in flow.items():
             touched = access.buffers
             users.update(touched)
-            if not isinstance(step, Kernel):
+            if isinstance(step, Kernel):
+                passed.update(received(step))
+            else:
                 self.shared.update(touched)
-        self.shared.update(b for b, count in users.items() if count > 1)
+        self.shared.update(b for b in passed if users[b] > 1)
 
     def __call__(self, step: Step) -> Work:
         """Schedule a step."""
