@@ -17,11 +17,13 @@ from curta.core.jaxpr import Jaxpr
 from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.indexing.dynamic import DynamicUpdateSlice
 from curta.primitives.indexing.gather import Gather, ScatterAdd
 from curta.primitives.indexing.numbers import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
 )
+from curta.primitives.indexing.scatter import Scatter
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Iota, Squeeze, Tile
 from curta.primitives.slicing import Slice
@@ -36,6 +38,7 @@ ONE, ZERO = np.float32(1), np.float32(0)
 MATMUL = DotGeneral((((1,), (0,)), ((), ())))
 INT = np.dtype(np.int32)
 TAKEN = Gather(GatherDimensionNumbers((), (1,), (1,), (0,), (0,)), (1, 1))
+WRITTEN = Scatter(ScatterDimensionNumbers((0, 1), (), ()))
 ADDED = ScatterAdd(ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)))
 
 
@@ -88,7 +91,7 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
     "divided_by_power_of_two": (lambda x: [ops.div(x, np.float32(8))], ["mul"]),
     "power_of_a_half": (
         lambda x: [ops.pow_(x, np.float32(0.5)), ops.pow_(x, np.float32(-0.5))],
-        ["sqrt", "add", "eq", "broadcast_in_dim", "select_n"] * 2 + ["div"],
+        ["sqrt", "add", "eq", "broadcast_in_dim", "select_n", "div"],
     ),
     "power_of_two": (lambda x: [ops.pow_(x, np.float32(2))], ["mul"]),
     "tile_into_broadcast": (
@@ -148,6 +151,11 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
         ],
         "broadcast_in_dim iota reshape slice reshape iota broadcast_in_dim"
         " eq reshape broadcast_in_dim add select_n".split(),
+    ),
+    "scatter_of_all": (lambda x: [WRITTEN(-x, np.zeros(0, INT), ops.neg(x))], ["neg"]),
+    "update_of_all": (
+        lambda x: [DynamicUpdateSlice()(x, ops.neg(x), np.int32(1), np.int32(2))],
+        ["neg"],
     ),
     "no_iterations": (
         lambda x: [*curta.lax.scan(lambda c, _: (c * 2, c), x, None, length=0)],

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta._base.lazy_dataclass import dataclass
+from curta.compiler.rewrite.equality import OpKey, compares_jaxprs, literal_key
 from curta.compiler.rewrite.inline import called
 from curta.compiler.rewrite.loop import renamed
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
@@ -31,6 +32,7 @@ class Context:
     def __init__(self) -> None:
         self.eqns: list[Eqn] = []
         self.definition: dict[Var, Eqn] = {}
+        self.known: dict[Any, tuple[Var, ...]] = {}
 
     def made_by(self, atom: Atom, *ops: type[Op]) -> Any:
         """The eqn that defines a variable, if its op is of one of the classes."""
@@ -38,14 +40,21 @@ class Context:
         return eqn if eqn is not None and isinstance(eqn.op, ops) else None
 
     def apply(self, op: Op, *args: Atom) -> Var:
-        """A new eqn with one result."""
-        out = Var(op.aval(*[a.aval for a in args]))
-        self.add(Eqn(op, args, (out,)))
-        return out
+        """The one result of an op: of a new eqn, or of an equal one before."""
+        eqn = Eqn(op, args, (Var(op.aval(*[a.aval for a in args])),))
+        return (self.results_before(eqn) or self.add(eqn))[0]
 
-    def add(self, eqn: Eqn) -> None:
+    def results_before(self, eqn: Eqn) -> tuple[Var, ...] | None:
+        """The results of an equal eqn, if there was one; later ones find this one."""
+        key = key_of(eqn, eqn.invars)
+        known = None if key is None else self.known.setdefault(key, eqn.outvars)
+        return None if known is eqn.outvars else known
+
+    def add(self, eqn: Eqn) -> tuple[Var, ...]:
+        """Append an eqn; its results."""
         self.eqns.append(eqn)
         self.definition.update((v, eqn) for v in eqn.outvars)
+        return eqn.outvars
 
 
 @dataclass(frozen=True)
@@ -81,15 +90,12 @@ class Rewriting:
             return jaxpr
         context = Context()
         env: dict[Var, Atom] = {}
-        known: dict[Any, tuple[Var, ...]] = {}
         for eqn in jaxpr.eqns:
             eqn = renamed(eqn, env)
+            results: Sequence[Atom] | None
             results = _rewritten(eqn, context, of_kind[type(eqn.op)])
-            key = None if results is not None else key_of(eqn, eqn.invars)
-            if key is not None:
-                result = known.setdefault(key, eqn.outvars)
-                if result is not eqn.outvars:
-                    results = list(result)
+            if results is None:
+                results = context.results_before(eqn)
             if results is None:
                 context.add(eqn)
             else:
@@ -110,9 +116,10 @@ def key_of(eqn: Eqn, invars: Sequence[Atom]) -> Any:
     """The key of eqns that may be merged; None if an eqn must stay."""
     if eqn.effects or eqn.op.is_barrier:
         return None
-    key = (
-        type(eqn.op),
-        eqn.op,
-        tuple((repr(a.val), a.aval) if isinstance(a, Literal) else a for a in invars),
-    )
+    op, read = eqn.op, (literal_key(a) if isinstance(a, Literal) else a for a in invars)
+    try:
+        named = OpKey(op) if compares_jaxprs(op) else op
+    except TypeError:  # a parameter without a hash
+        return None
+    key = (type(op), named, *read)
     return key if has_hash(key) else None

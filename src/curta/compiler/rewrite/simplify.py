@@ -25,6 +25,7 @@ from curta.compiler.rewrite.joins import (
 from curta.compiler.rewrite.library_op import LibraryOp
 from curta.compiler.rewrite.rewriting import Context, Results, Rewriting, rewrites
 from curta.compiler.rewrite.scatters import add_one_to_each_row
+from curta.compiler.rewrite.whole_writes import scatter_of_all, update_of_all
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
@@ -352,5 +353,7 @@ simplify: Final = Rewriting(
     sum_of_one,
     order_of_iota,
     add_one_to_each_row,
+    scatter_of_all,
+    update_of_all,
     no_iterations,
 )
