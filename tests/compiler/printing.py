@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 import textwrap
 from collections.abc import Callable, Iterable
@@ -28,7 +29,7 @@ from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.rewrite.prepare import prepare, unplaced
 from curta.compiler.schedule.kernels import kernel_schedule
 from curta.compiler.targets import Target, describe
-from curta.config import enable_x64
+from curta.config import config, enable_x64
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
@@ -44,6 +45,11 @@ AVX2 = describe("x86_64", "x86-64-v3", ["avx2", "fma", "f16c"], "linux")
 AVX512 = describe(
     "x86_64", "x86-64-v4", ["avx2", "fma", "f16c", "avx512f", "avx512vl"], "linux"
 )
+
+
+def avx2() -> Target:
+    """A machine with AVX2, and the current limits."""
+    return dataclasses.replace(AVX2, tuning=config.tuning)
 
 
 def aval(text: str) -> ShapedArray:
@@ -103,7 +109,8 @@ def kernel_text(kernel: Kernel, target: Target = AVX2) -> str:
     """A kernel with its schedule; all of its buffers are arrays in memory."""
     plan = kernel_schedule(kernel, target)
     ends = set(kernel.buffers())
-    return pretty_scheduled(Scheduled(kernel, plan, placement_of(kernel, plan, ends)))
+    placement = placement_of(kernel, plan, ends, target.tuning)
+    return pretty_scheduled(Scheduled(kernel, plan, placement))
 
 
 def first_kernel(

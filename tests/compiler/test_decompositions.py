@@ -281,7 +281,7 @@ def test_halves_are_factored_as_singles(dtype):
 def test_empty_matrices_have_no_routine():
     for op, shape in ((Cholesky(), (2, 0, 0)), (QR(), (0, 3, 2)), (LU(), (0, 2))):
         x = np.zeros(shape, "float32")
-        assert decomposed(op, [curta.typeof(x)]) is None
+        assert decomposed(op, [curta.typeof(x)], host()) is None
         outs = curta.jit(lambda x, op=op: op(x))(x)
         expected = evaluated(op, x)
         outs = outs if op.multiple_results else [outs]
@@ -290,7 +290,7 @@ def test_empty_matrices_have_no_routine():
 
 def test_batches_are_cut_by_shape():
     x = positive((600, 30, 30), "float32")
-    arguments = decomposed(Cholesky(), [curta.typeof(x)]).eqns
+    arguments = decomposed(Cholesky(), [curta.typeof(x)], host()).eqns
     op = next(e.op for e in arguments if isinstance(e.op, Lapack))
     assert 1 < op.routine(host(), curta.typeof(x)).chunks <= 16
     assert_same(Cholesky(), x)

@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.rewrite.equality import same_jaxpr
 from curta.compiler.rewrite.simplify import simplify
 from curta.primitives.barrier import RecomputationBarrier
@@ -76,7 +77,7 @@ DIFFERENT = {
 
 
 def count(fun, op):
-    jaxpr = simplify(curta.make_jaxpr(fun)(X).jaxpr)
+    jaxpr = simplify(curta.make_jaxpr(fun)(X).jaxpr, host())
     return sum(e.op.name == op for e in jaxpr.eqns)
 
 

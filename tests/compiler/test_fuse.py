@@ -23,7 +23,7 @@ ROWS = np.random.default_rng(0).standard_normal((512, 256)).astype(np.float32)
 
 
 def plan_of(closed: ClosedJaxpr) -> FusionPlan:
-    return fuse(lower_to_items(dce_jaxpr(simplify(closed.jaxpr)), host()))
+    return fuse(lower_to_items(dce_jaxpr(simplify(closed.jaxpr, host())), host()))
 
 
 def labels(plan: FusionPlan) -> list[list[str]]:

@@ -53,7 +53,7 @@ def assembles(vector_bytes):
 @functools.cache
 def native(plan_of, product, vector_bytes, assembly):
     """The function of a product, its plan and the addresses of its code."""
-    plan = plan_of(product, vector_bytes)
+    plan = plan_of(product, vector_bytes, config.tuning)
     turn = turn_code(product.kind, vector_bytes)
     imports = {turn.name: turn.address}
     module = Module(host().has_fma, vector_bytes, assembles=assembly)
@@ -137,7 +137,7 @@ def test_other_vector_widths(vector_bytes, flips):
 
 def test_the_order_of_chunks_does_not_matter():
     dot = Dot(2, 150, 200, 300, "f32")
-    cut = Blocking(dot, host().vector_bytes)
+    cut = Blocking(dot, host().vector_bytes, config.tuning)
     assert cut.units > cut.units_per_chunk
     a, b = operands(dot)
     first = product(dot, a, b).copy()
@@ -158,7 +158,7 @@ def test_nan_and_infinity_stay_in_their_row_and_column():
 def test_impossible_products_are_refused():
     for wrong in (Dot(1, 0, 2, 2, "f32"), Dot(1, 2, 2, 2, "c64")):
         with pytest.raises(ValueError, match="no tiles"):
-            dot_plan(wrong, 64)
+            dot_plan(wrong, 64, config.tuning)
 
 
 def test_even_parts():
@@ -235,9 +235,9 @@ def test_taps_of_a_gradient_read_a_block_of_steps_together(features, limits):
     ]
     width = host().vector_bytes
     limits(contraction_cached_bytes=1 << 30, contraction_serial_work=1)
-    apart = contraction_plan(product, width)
+    apart = contraction_plan(product, width, config.tuning)
     limits(contraction_cached_bytes=1 << 12, contraction_serial_work=1)
-    together = contraction_plan(product, width)
+    together = contraction_plan(product, width, config.tuning)
     assert apart.ranges.outer == 9 and together.ranges.outer_each > 1
     if features == 48:  # a whole number of tiles
         assert together.ranges.outer > 9
@@ -253,8 +253,9 @@ def test_taps_of_a_gradient_read_a_block_of_steps_together(features, limits):
 def test_one_shape_of_tile_serves_many_products():
     """The compiled code does not depend on sizes, strides and layouts."""
     shapes = [(1, 36, 64, 20), (7, 12, 96, 300), (1, 240, 32, 5)]
-    codes = {dot_plan(Dot(*shape, "f32"), 64).code for shape in shapes}
-    codes.add(dot_plan(Dot(1, 36, 64, 20, "f32", a_transposed=True), 64).code)
+    codes = {dot_plan(Dot(*shape, "f32"), 64, config.tuning).code for shape in shapes}
+    flipped = Dot(1, 36, 64, 20, "f32", a_transposed=True)
+    codes.add(dot_plan(flipped, 64, config.tuning).code)
     assert codes == {
         (
             Loops(),
@@ -325,7 +326,7 @@ def test_tiles_that_entries_call(equation, shapes):
 
 
 def test_tiles_are_called_where_they_are_few():
-    few = dot_plan(Dot(1, 13, 16, 5, "f32"), 64)
+    few = dot_plan(Dot(1, 13, 16, 5, "f32"), 64, config.tuning)
     calls = tile_calls(few.numbers, 4)
     tiles = few.code[1:]
     assert sum(tiles[c.code].rows * c.count for c in calls) == 13
@@ -334,5 +335,5 @@ def test_tiles_are_called_where_they_are_few():
         Dot(1, 600, 600, 600, "f32"),
         Dot(1, 40, 40, 8, "f32", False, True),
     )
-    assert tile_calls(dot_plan(threads, 64).numbers, 1000) is None
-    assert tile_calls(dot_plan(packed, 64).numbers, 1000) is None
+    assert tile_calls(dot_plan(threads, 64, config.tuning).numbers, 1000) is None
+    assert tile_calls(dot_plan(packed, 64, config.tuning).numbers, 1000) is None

@@ -43,7 +43,9 @@ def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) 
     ends = {b for b in kernel.buffers() if b.name.startswith("in")}
     ends.add(kernel.nests[-1].stores[-1].buffer)
     golden(
-        pretty_scheduled(Scheduled(kernel, plan_, placement_of(kernel, plan_, ends)))
+        pretty_scheduled(
+            Scheduled(kernel, plan_, placement_of(kernel, plan_, ends, host().tuning))
+        )
     )
 
 
@@ -87,7 +89,7 @@ def test_an_unbound_variable_is_found() -> None:
 
 def test_the_arena_uses_the_places_of_dead_values_again() -> None:
     a, b, c = (Buffer(n, FLOAT32, 100) for n in "abc")
-    arena = plan_arena(live_ranges([[a], [a, b], [b, c]], set()), {})
+    arena = plan_arena(live_ranges([[a], [a, b], [b, c]], set()), {}, host().tuning)
     assert arena.offsets[a] == arena.offsets[c] != arena.offsets[b]
     assert arena.size == 2 * 448
 

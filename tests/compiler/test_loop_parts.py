@@ -53,7 +53,7 @@ def looped(fun: Any, consts: list[Any], carry: list[Any], xs: list[Any], **kwarg
 
 def parts(closed: ClosedJaxpr) -> Any:
     (eqn,) = (e for e in prepare(closed, host()).eqns if isinstance(e.op, Scan))
-    return parts_of(eqn)
+    return parts_of(eqn, host().tuning)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -1,6 +1,7 @@
 """Lowering gives a program that is data; code is made of it afterwards."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import subprocess
@@ -20,6 +21,8 @@ from curta.compiler.machine_code import linked
 from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_program
 from curta.compiler.targets import describe
+from curta.compiler.triples import named
+from curta.config import tuning
 from curta.hosts import mpi
 from curta.hosts.engine import Engine, set_thread_engine
 from curta.hosts.group import HostGroup
@@ -155,12 +158,44 @@ IN_ANOTHER_PROCESS = """
 import curta, json
 curta.config.update("jax_num_cpu_devices", 4)
 from tests.compiler import test_lowered_programs as tests
-print(json.dumps([*map(tests.printed, tests.PROGRAMS), tests.printed_on_hosts()]))
+programs = [*tests.PROGRAMS, tests.many]
+texts = [tests.printed(f, name) for f in programs for name in (None, *tests.NAMES)]
+print(json.dumps([*texts, tests.printed_on_hosts()]))
 """
 
 
-def printed(fun):
-    return pretty_program(lower(curta.make_jaxpr(fun)(X), LEVEL))
+def printed(fun, name=None):
+    """The program and its IR, for a level of x86-64 or a target by name."""
+    target = LEVEL if name is None else named(name)
+    program = lower(curta.make_jaxpr(fun)(X), target)
+    codes = emit(program)
+    texts = [s.write() for c in codes for s in all_modules(c)]
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+    return f"{pretty_program(program)}\n{len(texts)} modules {digest}"
+
+
+def all_modules(code):
+    """The modules of a program's code, with those that they call."""
+    found = [code.entry, *code.library, *code.stubs]
+    for source in found:
+        found += (c for c in source.callees if c not in found)
+    return found
+
+
+def many(x):
+    """Work that limits decide on: sums, products, sorts, scatters, scans, loops."""
+    rows = jnp.cumsum(jnp.sort(x, 0), 1) + jnp.linspace(0, 1, 8)
+    at = jnp.arange(512) % 7
+    counts = jnp.zeros(8).at[at].add(jnp.tile(x.reshape(-1), 8))
+    image = jnp.tile(x, (1, 3, 8, 8)).astype(jnp.float32)
+    kernel = jnp.tile(x[:3, :3], (8, 3, 1, 1))
+    waves = jnp.abs(jnp.fft.fft(x.reshape(-1)))
+    wide = jnp.concatenate([jnp.tile(x, (40, 40)), jnp.ones((8, 320))])
+    solved = jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(8))
+    outs = lax.scan(lambda c, row: (jnp.tanh(c @ rows) + row, c.sum()), x[0], x)
+    best = lax.top_k(x.reshape(-1), 5)
+    conv = lax.conv(image, kernel, (1, 1), "SAME")
+    return rows, counts, conv, waves, wide.sum(0), wide.sum(1), solved, outs, best
 
 
 def printed_on_hosts():
@@ -174,19 +209,31 @@ def printed_on_hosts():
     split = NamedSharding(mesh, P("x"))
     closed = curta.make_jaxpr(f)(X)
     found = Destinations(closed, (), ()).results([split])
-    local = partition(closed, mesh, [split], found, grouped(mesh, (0, 0, 1, 1)))
+    with tuning("default"):  # which collectives are joined
+        local = partition(closed, mesh, [split], found, grouped(mesh, (0, 0, 1, 1)))
     target = dataclasses.replace(LEVEL, transport=BY_MPI)
     return pretty_program(lower(one_program(local.closed).closed, target))
 
 
+# Settings of two machines; none of them is a part of a given target.
+SETTINGS = (
+    {"PYTHONHASHSEED": "1", "CURTA_CPU": "host", "CURTA_TUNING": "default"},
+    {
+        "PYTHONHASHSEED": "2", "CURTA_CPU": "x86-64-v2", "CURTA_TUNING": "shrunk",
+        "CURTA_NUM_THREADS": "3",
+    },
+)  # fmt: skip
+NAMES = ("aarch64-linux-gnu",)
+
+
 def test_a_program_for_a_target_is_equal_in_two_processes_on_two_machines():
     texts = []
-    for seed, cpu in ("1", "host"), ("2", "x86-64-v2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "CURTA_CPU": cpu}
+    for settings in SETTINGS:
+        environment = {**os.environ, **settings}
         made = subprocess.run(
             [sys.executable, "-c", IN_ANOTHER_PROCESS],
             env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
         texts.append(json.loads(made.stdout))
-    assert texts[0] == texts[1] and len(texts[0]) == len(PROGRAMS) + 1
+    assert texts[0] == texts[1] and len(texts[0]) == 2 * (len(PROGRAMS) + 1) + 1
     assert texts[0][-1].count("MPI_") > 5

@@ -201,7 +201,7 @@ def test_reflections_of_extreme_numbers(dtype):
 
 def test_few_lanes_are_a_vector_that_a_loop_carries():
     double, lanes = np.dtype("float64"), 4  # as many are else kept one by one
-    machine = LoopMachine(ScalarBuilder(), double, False, lanes, lanes)
+    machine = LoopMachine(ScalarBuilder(), double, host().tuning, False, lanes, lanes)
     memory = Buffer("matrix", double, 3 * lanes)
     matrix = MemoryMatrix(memory, machine, (3, 1), double, MatrixView())
     matrix[0, 0] = matrix[:, 0].sum()

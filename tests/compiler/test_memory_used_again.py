@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import jit
+from curta.compiler.host_target import host
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.memory.arena import live_ranges, plan_arena
 
@@ -84,7 +85,7 @@ def test_two_results_do_not_share_one_array():
 
 
 def planned(steps, outside=(), reused=None):
-    return plan_arena(live_ranges(steps, outside), reused or {})
+    return plan_arena(live_ranges(steps, outside), reused or {}, host().tuning)
 
 
 def test_an_arena_gives_memory_on():

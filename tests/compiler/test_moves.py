@@ -122,5 +122,5 @@ def test_complex_numbers_are_one_element():
     program = lower_to_items(staged(lambda x: [x.T], x).jaxpr, host())
     kernel = assemble(fuse(program).groups[0], program.builder)
     assert {b.dtype for b in kernel.buffers()} == {np.dtype("float32")}
-    moved = by_width(kernel, program.builder)
+    moved = by_width(kernel, program.builder, host().tuning)
     assert {(b.dtype, b.size) for b in moved.buffers()} == {(np.dtype("uint64"), 600)}

@@ -11,6 +11,7 @@ import pytest
 from tests.compiler.programs import InPython, assert_compiles, staged
 
 import curta
+from curta.compiler.host_target import host
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite import passes
 from curta.compiler.support.entry import native_entry
@@ -263,9 +264,12 @@ def test_a_pass_that_breaks_a_program_is_named() -> None:
         return jaxpr.replace(eqns=[])
 
     jaxpr = staged(lambda x: [ops.exp(x)], normal(16)).jaxpr
-    broken = (passes.Pass("same", lambda x: x), passes.Pass("drop", drop_eqns))
+    broken = (
+        passes.Pass("same", lambda x, _: x),
+        passes.Pass("drop", lambda x, _: drop_eqns(x)),
+    )
     with pytest.raises(JaxprTypeError, match="after the pass 'drop'"):
-        passes.run_passes(broken, jaxpr)
+        passes.run_passes(broken, jaxpr, host())
 
 
 @pytest.mark.parametrize(

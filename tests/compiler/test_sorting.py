@@ -169,13 +169,20 @@ def test_the_ops_of_the_library_evaluate():
 
 def test_sorts_of_rows_of_any_size_share_the_code_of_quicksort():
     sorts = [
-        RowSort(1, size, ("f32",), gives_order=False, wide_vectors=True)
+        RowSort(
+            1,
+            size,
+            ("f32",),
+            gives_order=False,
+            wide_vectors=True,
+            tuning=host().tuning,
+        )
         for size in (1000, 1001)
     ]
     codes = [routine_call(s, code_generator.GOOD, host()).code[0] for s in sorts]
     assert codes[0].file != codes[1].file
     assert [c.file for c in codes[0].callees] == [c.file for c in codes[1].callees]
-    assert codes[0].callees[0].names == Quicksort.tuned(I32, unique=False).names
+    assert codes[0].callees[0].names == Quicksort.tuned(I32, False, host().tuning).names
 
 
 @pytest.mark.parametrize(
@@ -187,5 +194,5 @@ def test_sorts_of_rows_of_any_size_share_the_code_of_quicksort():
     ],
 )
 def test_level_by_what_it_saves(size, often, level):
-    sort = RowSort(1, size, ("f32",), gives_order=False)
-    assert routine_level(sort, often) == level
+    sort = RowSort(1, size, ("f32",), gives_order=False, tuning=host().tuning)
+    assert routine_level(sort, often, host().tuning) == level

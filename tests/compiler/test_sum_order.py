@@ -17,7 +17,7 @@ from curta.compiler.loops.summation import SumOrder, sum_kind, sum_order
 def summed(x: np.ndarray, axis: int) -> np.ndarray:
     """The sum along an axis in the documented order, in NumPy."""
     columns = int(np.prod(x.shape[axis + 1 :]))
-    order = sum_order(host().vector_bytes, sum_kind(columns))
+    order = sum_order(host(), sum_kind(columns, host().tuning))
     x = np.moveaxis(x, axis, -1)
     rest = -x.shape[-1] % order.block
     x = np.concatenate([x, np.zeros((*x.shape[:-1], rest), x.dtype)], -1)

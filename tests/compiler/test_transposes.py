@@ -117,7 +117,7 @@ def test_columns_side_by_side(name, shape, dtype):
 @pytest.mark.parametrize("name", ["reshaped stack", "repeat", "tile"])
 def test_reshaped_columns_take_no_divisions(name):
     closed = inline_calls(curta.make_jaxpr(lambda x: COLUMNS[name](jnp, x))(U))
-    program = lower_to_items(simplify(closed.jaxpr), host())
+    program = lower_to_items(simplify(closed.jaxpr, host()), host())
     atoms = [a for i in program.items for x in i.loads for a in x.offset.atoms()]
     assert atoms and all(isinstance(a, LoopVar) for a in atoms)
 

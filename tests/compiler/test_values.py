@@ -5,6 +5,7 @@ import pytest
 from tests.compiler.programs import staged
 
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.rewrite.values import decide
 from curta.primitives import elementwise as ops
 
@@ -24,5 +25,5 @@ def test_what_is_repeated_has_memory(name):
     function, repeated = CONSUMERS[name]
     jaxpr = staged(lambda x, y: [function(x, y)], COLUMN, SQUARE).jaxpr
     eqn = next(e for e in jaxpr.eqns if e.op.name == "exp")
-    reason = decide(jaxpr).materialised.get(eqn.outvars[0], "")
+    reason = decide(jaxpr, host().tuning).materialised.get(eqn.outvars[0], "")
     assert ("repeated" in reason) == repeated, reason

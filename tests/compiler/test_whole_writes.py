@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.host_target import host
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.rewrite.simplify import simplify
 
@@ -31,7 +32,7 @@ PART = {
 
 
 def ops(fun, x):
-    return {e.op.name for e in simplify(curta.make_jaxpr(fun)(x, V).jaxpr).eqns}
+    return {e.op.name for e in simplify(curta.make_jaxpr(fun)(x, V).jaxpr, host()).eqns}
 
 
 @pytest.mark.parametrize("name", [*COVER, *PART])

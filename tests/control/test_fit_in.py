@@ -97,7 +97,7 @@ def test_a_third_of_the_memory_costs_no_more_than_a_forward_pass():
     def terms(jaxpr):
         return sum(e.op.terms(*[v.aval for v in e.invars]) for e in jaxpr.eqns)
 
-    made = rematerialised(flat.jaxpr, (LAYERS + 8) * STATE)
+    made = rematerialised(flat.jaxpr, (LAYERS + 8) * STATE, host().tuning)
     check_jaxpr(made)
     assert terms(flat.jaxpr) < terms(made) <= 4 / 3 * terms(flat.jaxpr)
 
@@ -265,7 +265,10 @@ def test_time_to_decide_grows_with_the_program():
         best = math.inf
         for _ in range(2):
             start = time.process_time()
-            assert rematerialised(flat.jaxpr, count * 64 * 64 * 4) is not None
+            assert (
+                rematerialised(flat.jaxpr, count * 64 * 64 * 4, host().tuning)
+                is not None
+            )
             best = min(best, time.process_time() - start)
         return best
 

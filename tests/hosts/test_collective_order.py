@@ -15,7 +15,7 @@ from curta.compiler.collective_sequence import check_in_order, collectives_of
 from curta.compiler.host_target import host
 from curta.compiler.pipeline import compile_jaxpr, lower
 from curta.compiler.program.program import Program
-from curta.compiler.rewrite.passes import Pass, run_passes
+from curta.compiler.rewrite.passes import Pass, for_all, run_passes
 from curta.config import tuning
 from curta.control.scan import Scan
 from curta.errors import JaxprTypeError
@@ -111,16 +111,16 @@ def swapped_in_loop(jaxpr):
 
 @pytest.mark.parametrize("broken", [swapped, copied, swapped_in_loop])
 def test_a_pass_that_breaks_the_order_is_named(broken):
-    passes = Pass("same", lambda x: x), Pass("broken", broken)
+    passes = Pass("same", for_all(lambda x: x)), Pass("broken", for_all(broken))
     with pytest.raises(JaxprTypeError, match="after the pass 'broken': collectives"):
-        run_passes(passes, CLOSED.jaxpr)
+        run_passes(passes, CLOSED.jaxpr, host())
 
 
 def test_a_pass_that_drops_a_collective_is_right():
     def without_last(jaxpr):
         return jaxpr.replace(eqns=jaxpr.eqns[:-1], outvars=jaxpr.outvars[1:])
 
-    run_passes([Pass("drop", without_last)], CLOSED.jaxpr)
+    run_passes([Pass("drop", for_all(without_last))], CLOSED.jaxpr, host())
 
 
 def test_compiled_code_in_another_order_is_refused():

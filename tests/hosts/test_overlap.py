@@ -38,7 +38,7 @@ def names(f, *args, limits=SMALL, transport=IN_PYTHON):
     """The ops of a program in the order in which they are compiled."""
     with tuning(limits):
         flat = prepare(curta.make_jaxpr(f)(*args), host()).jaxpr
-        jaxpr = overlapped(flat, transport)
+        jaxpr = overlapped(flat, dataclasses.replace(host(), transport=transport))
     check_jaxpr(jaxpr)
     return [e.op.name for e in jaxpr.eqns]
 
@@ -78,7 +78,7 @@ def test_the_interior_of_a_stencil_comes_before_the_wait_for_halos():
 
     with tuning(dataclasses.replace(SMALL, large_join=1)):
         flat = prepare(curta.make_jaxpr(f)(normal(8, 9)), host()).jaxpr
-        jaxpr = overlapped(flat, IN_PYTHON)
+        jaxpr = overlapped(flat, dataclasses.replace(host(), transport=IN_PYTHON))
         items = lower_to_items(jaxpr, host()).items
     order = [
         tuple(v.extent for v in i.dims) if isinstance(i, LoopItem) else i.eqn.op.name

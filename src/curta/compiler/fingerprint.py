@@ -31,7 +31,6 @@ from curta._base.lazy_dataclass import dataclass
 from curta._base.once import once
 from curta.compiler.library import blas
 from curta.compiler.machine_code.cache import key, log
-from curta.compiler.rewrite.inline import lowered
 from curta.compiler.targets import Target
 from curta.config import config
 from curta.control.call import JaxprOp
@@ -39,6 +38,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
 from curta.core.source_info import SourceInfo
+from curta.core.user_lowering import lowered
 from curta.core.user_op import UserOp
 from curta.primitives.host_collectives import communicates
 from curta.primitives.random_bits.implementations import KeyImplementation

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from curta._base.advisor import advise
 from curta.compiler.rewrite.rematerialisation import rematerialised
 from curta.compiler.rewrite.values import var_bytes
+from curta.compiler.targets import Tuning
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 
@@ -37,7 +38,8 @@ def fitted(
     closed: ClosedJaxpr,
     limit: int,
     temporaries: Callable[[ClosedJaxpr], int],
-    in_place: Iterable[int] = (),
+    in_place: Iterable[int],
+    tuning: Tuning,
 ) -> ClosedJaxpr:
     """The program, or one that computes values again to fit in `limit` bytes.
 
@@ -46,6 +48,7 @@ def fitted(
         limit: the bytes of arguments, results and temporaries together.
         temporaries: gives the bytes of temporaries of a program.
         in_place: arguments in which results lie.
+        tuning: the limits of the target.
     """
     fixed = _ends(closed.jaxpr, in_place)
     if is_symbolic_dim(fixed):
@@ -57,7 +60,9 @@ def fitted(
     low, high = 0.0, float(least)  # targets: infeasible, feasible
     target = float(budget)
     for _ in range(_TRIES):
-        made = rematerialised(closed.jaxpr, int(target)) if target > 0 else None
+        made = None
+        if target > 0:
+            made = rematerialised(closed.jaxpr, int(target), tuning)
         if made is None:
             low, target = max(target, low), (max(target, low) + high) / 2
             continue

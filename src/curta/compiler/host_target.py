@@ -8,12 +8,13 @@ LLVM. Limits come from the setting `curta_tuning`.
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import platform
 import sys
 
 from curta._base.once import once
 from curta.compiler import llvm_binding as binding
-from curta.compiler.targets import Target, Tuning, describe
+from curta.compiler.targets import Services, Target, Tuning, describe
 from curta.compiler.triples import LEVELS
 from curta.config import config
 from curta.hosts.transport import IN_PYTHON, Transport
@@ -42,6 +43,8 @@ def _host() -> Target:
     level = config.curta_cpu
     model, features = _processor()
     made = describe(platform.machine(), model, features, sys.platform)
+    lapack = importlib.util.find_spec("scipy_openblas32") is not None
+    made = dataclasses.replace(made, services=Services(lapack=lapack))
     if level == "host":
         return made
     return dataclasses.replace(made, cpu=level, environment=_environment())

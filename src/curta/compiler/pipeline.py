@@ -54,7 +54,7 @@ from curta.compiler.program.program import Program
 from curta.compiler.program.works import needs_threads, program_of
 from curta.compiler.rewrite.expansions import expansions
 from curta.compiler.rewrite.inline import inline_calls
-from curta.compiler.rewrite.passes import order_passes, run_passes
+from curta.compiler.rewrite.passes import ORDER, run_passes
 from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.targets import Target
 from curta.core.events import LOWERING, record_event_duration_secs
@@ -143,7 +143,7 @@ def lower_prepared(
         ready = part if optimise else inline_calls(part, expansions(target))
         return lower_prepared(ready, target, optimise, pairs, True, workspace)
 
-    jaxpr = run_passes(order_passes(target), flat.jaxpr)
+    jaxpr = run_passes(ORDER, flat.jaxpr, target)
     items = lower_to_items(jaxpr, target, lower_part, in_place)
     plan = fuse(items) if optimise else separate(items)
     return program_of(flat, jaxpr, items, plan, target, often, in_place, workspace)
@@ -167,7 +167,7 @@ def _fitted(
     def temporaries(closed: ClosedJaxpr) -> int:
         return lower_prepared(closed, target, True, in_place, False).temporaries
 
-    return fitted(flat, limit, temporaries, in_place)
+    return fitted(flat, limit, temporaries, in_place, target.tuning)
 
 
 def _advise_of_python(items: LoweredItems) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, errors
-from curta.config import config
+from curta.config import config, enable_x64
 from curta.core.avals import ShapedArray, is_python_scalar, typed
 from curta.core.check import check_jaxpr
 from curta.core.dim import SymbolicDim
@@ -401,3 +401,11 @@ def stage(
         del trace, outs
         check.finish()
     return closed
+
+
+def stage_wide(
+    fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
+    """Trace `fun` as `stage` does; arrays of 64 bits stay, whatever the setting."""
+    with enable_x64(True):
+        return stage(fun, in_avals)

@@ -98,7 +98,7 @@ class UserOp(Op):
 
     @cached_property
     def bodies(self) -> dict[Any, Any]:
-        """What the lowering rule made of it (compiler/rewrite/inline.py)."""
+        """What the lowering rule made of it (user_lowering.py)."""
         return {}
 
     def params(self) -> dict[str, Any]:

@@ -51,8 +51,8 @@ from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
 
-decompositions: Any = late("curta.compiler.rewrite.decompositions")
-provide_lapack(lambda op, args: decompositions.evaluated(op, args))
+lapack: Any = late("curta.runtime.lapack")
+provide_lapack(lambda op, args: lapack.evaluated(op, args))
 # Few programs are run by plugins.
 pjrt: Any = late("curta.runtime.pjrt.backend")
 plugins: Any = late("curta.runtime.pjrt.plugins")

@@ -50,7 +50,7 @@ def test_a_group_grows_item_by_item():
         ready(lambda x: (x.sum(1), x.max(1)), "f32[512,256]").jaxpr, AVX2
     )
     first, second = items.items
-    group = FusionGroup(first)
+    group = FusionGroup(first, AVX2.tuning)
     assert group.loops() == [first]
     assert group.has_nest(second) and group.has_iterations(second, 1)
     group.add(second, 1)
@@ -62,8 +62,8 @@ def test_candidates_are_groups_that_may_take_an_item():
         ready(lambda x: (x.sum(1), x.max(1)), "f32[512,256]").jaxpr, AVX2
     )
     first, second = items.items
-    groups = Candidates()
-    groups.append(FusionGroup(first))
+    groups = Candidates(AVX2.tuning)
+    groups.append(FusionGroup(first, AVX2.tuning))
     assert [*groups.of(second, 0, alone=False)] == [0]
     assert [*groups.of(second, 1, alone=False)] == []
 

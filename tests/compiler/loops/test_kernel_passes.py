@@ -116,7 +116,7 @@ def test_a_rewriter_exchanges_indices():
 def test_the_sum_of_a_long_row_is_cut_into_blocks(prints):
     """A kernel for the full blocks, one for the rest, and one that joins them."""
     kernel, builder = first_kernel(lambda x: x.sum(), "f32[1000003]")
-    parts = split_folds(kernel, builder, 32)
+    parts = split_folds(kernel, builder, AVX2)
     prints(
         "\n".join(map(kernel_text, parts)),
         """
@@ -152,7 +152,7 @@ def test_the_sum_of_a_long_row_is_cut_into_blocks(prints):
 def test_the_greatest_of_a_long_row_is_found_in_pieces(prints):
     kernel, builder = first_kernel(lambda x: x.max(), "f32[1000003]")
     prints(
-        "\n".join(map(kernel_text, split_folds(kernel, builder, 32))),
+        "\n".join(map(kernel_text, split_folds(kernel, builder, AVX2))),
         """
         kernel  split i0 by 67072, 15 iterations, 15 chunks
           memory partial1 in0
@@ -176,14 +176,14 @@ def test_the_greatest_of_a_long_row_is_found_in_pieces(prints):
 
 def test_short_sums_are_not_split():
     kernel, builder = first_kernel(lambda x: x.sum(), "f32[100]")
-    assert split_folds(kernel, builder, 32) == [kernel]
+    assert split_folds(kernel, builder, AVX2) == [kernel]
 
 
 def test_narrow_rows_become_wide_ones(prints):
     """Three columns become 96: 32 rows of three elements make one row."""
     kernel, builder = first_kernel(by_columns, "f32[64000,3]")
     prints(
-        "\n".join(map(kernel_text, widen_rows(kernel, builder, 32))),
+        "\n".join(map(kernel_text, widen_rows(kernel, builder, AVX2))),
         """
         kernel block:15 i1i0:96, 15 iterations, 5 chunks
           memory partial1 in0
@@ -223,7 +223,7 @@ def test_narrow_rows_become_wide_ones(prints):
 
 def test_wide_rows_stay():
     kernel, builder = first_kernel(by_columns, "f32[6400,300]")
-    assert [k.dims for k in widen_rows(kernel, builder, 32)] == [kernel.dims]
+    assert [k.dims for k in widen_rows(kernel, builder, AVX2)] == [kernel.dims]
 
 
 def test_sums_over_rows_go_along_columns():
@@ -232,8 +232,9 @@ def test_sums_over_rows_go_along_columns():
     rows, _ = first_kernel(by_rows, "f32[64,48]")
     assert prefers_columns(columns) and not prefers_columns(rows)
     few, _ = first_kernel(by_columns, "f32[4,48]")
-    assert has_few_rows(few.nests[0]) and not has_few_rows(columns.nests[0])
-    assert is_light(rows.nests[0])
+    assert has_few_rows(few.nests[0], AVX2.tuning)
+    assert not has_few_rows(columns.nests[0], AVX2.tuning)
+    assert is_light(rows.nests[0], AVX2.tuning)
     running, _ = first_kernel(lambda x: lax.cumsum(x, axis=1), "f32[64,48]")
     assert is_running(running.nests[0]) and not is_running(rows.nests[0])
 
@@ -302,7 +303,7 @@ def test_equal_layers_have_one_canonical_form():
     def form(fun, *types):
         kernel, _ = first_kernel(fun, *types)
         plan = kernel_schedule(kernel, AVX2)
-        placement = placement_of(kernel, plan, set(kernel.buffers()))
+        placement = placement_of(kernel, plan, {*kernel.buffers()}, AVX2.tuning)
         return outline(kernel, plan), canonical_form(kernel, plan, placement)
 
     same = form(lambda x: jnp.tanh(x) * 2, "f32[10]")

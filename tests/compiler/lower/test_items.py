@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from tests.compiler.printing import AVX2, aval, program, program_text, ready
+from tests.compiler.printing import AVX2, aval, avx2, program, program_text, ready
 
 import curta.numpy as jnp
 from curta import lax
@@ -361,7 +361,7 @@ def test_an_array_that_a_loop_updates_stays_in_memory(prints):
         """,
     )
     (loop,) = (e for e in ready(f, "f32[100]").eqns if e.op.loop is not None)
-    assert may_be_in_place(loop.op.regions[-1])
+    assert may_be_in_place(loop.op.regions[-1], AVX2.tuning)
 
 
 def test_folds_and_products_of_few_elements_are_written_out():
@@ -384,11 +384,11 @@ def test_values_in_registers_are_numbers(text, dtype, count):
 
 def test_large_values_are_in_no_registers(limits):
     limits(register_elements=8)
-    require_small(aval("f32[8]"))
+    require_small(aval("f32[8]"), avx2().tuning)
     with pytest.raises(CannotUseRegisters, match="9 elements"):
-        require_small(aval("f32[9]"))
+        require_small(aval("f32[9]"), avx2().tuning)
     with pytest.raises(CannotUseRegisters, match="0 elements"):
-        require_small(aval("f32[0]"))
+        require_small(aval("f32[0]"), avx2().tuning)
 
 
 def test_stores_of_neighbors():

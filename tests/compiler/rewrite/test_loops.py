@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tests.compiler.printing import program
+from tests.compiler.printing import avx2, program
 
 import curta.numpy as jnp
 from curta import lax
@@ -25,7 +25,7 @@ def after(change, jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         loop = Loop.of(eqn)
         if loop is not None:
-            change(loop)
+            change(loop, avx2().tuning)
         eqns += [eqn] if loop is None else loop.all_eqns()
     return jaxpr.replace(eqns=eqns)
 
@@ -50,7 +50,7 @@ def test_a_loop_reads_what_lies_outside_by_its_name(prints):
     assert loop.length == 3
     assert {carried.inner, row[0]} < loop.bound
     prints(
-        after(lambda loop: None, closed.jaxpr),
+        after(lambda *_: None, closed.jaxpr),
         """
         { lambda ; a:f32[4] b:f32[4] c:f32[3,4]. let
             d:f32[4] e:f32[3,4] = scan[
@@ -72,7 +72,7 @@ def test_a_while_loop_tests_its_carry(prints):
         )
 
     prints(
-        after(lambda loop: None, program(f, "i32[]", "f32[]").jaxpr),
+        after(lambda *_: None, program(f, "i32[]", "f32[]").jaxpr),
         """
         { lambda ; a:i32[] b:f32[]. let
             c:i32[] d:f32[] = while[
@@ -224,7 +224,7 @@ def test_rows_that_follow_from_other_rows_are_not_stored(prints):
         return lax.scan(backward, total, rows)[0]
 
     prints(
-        without_dead_results(sunk(program(f, "f32[3,4]").jaxpr)),
+        without_dead_results(sunk(program(f, "f32[3,4]").jaxpr, avx2())),
         """
         { lambda ; a:f32[3,4]. let
             b:f32[4] = broadcast_in_dim 0.0:f32[]
@@ -261,7 +261,7 @@ def test_an_array_of_indices_is_computed_in_the_loop_that_reads_at_it(prints):
         return lax.scan(step, jnp.zeros(8, jnp.float32), rows)[0]
 
     prints(
-        sunk(program(f, "f32[32]").jaxpr),
+        sunk(program(f, "f32[32]").jaxpr, avx2()),
         """
         { lambda ; a:f32[32]. let
             b:i32[8] = iota[dimension=0 dtype=int32 shape=(8,)]
@@ -295,7 +295,7 @@ def test_a_cheap_array_is_made_row_by_row(prints):
         return lax.scan(lambda h, row: (h * row, None), x, -xs + c)[0]
 
     prints(
-        sunk(program(f, "f32[]", "f32[4]", "f32[3,4]").jaxpr),
+        sunk(program(f, "f32[]", "f32[4]", "f32[3,4]").jaxpr, avx2()),
         """
         { lambda ; a:f32[] b:f32[4] c:f32[3,4]. let
             d:f32[3,4] = neg c
@@ -318,7 +318,7 @@ def test_a_dear_array_is_computed_before_the_loop():
         return lax.scan(lambda h, row: (h * row, None), x, jnp.sin(xs))[0]
 
     jaxpr = program(f, "f32[4]", "f32[3,4]").jaxpr
-    assert str(sunk(jaxpr)) == str(jaxpr)
+    assert str(sunk(jaxpr, avx2())) == str(jaxpr)
 
 
 # ------------------------------------------------------------------ invariant code
@@ -433,7 +433,10 @@ def test_a_sum_of_products_is_one_product_after_the_loop(prints):
         return lax.scan(step, (total, h), xs)[0]
 
     prints(
-        after(sum_after, program(f, "f32[4,4]", "f32[4]", "f32[3,4]").jaxpr),
+        after(
+            lambda loop, _: sum_after(loop),
+            program(f, "f32[4,4]", "f32[4]", "f32[3,4]").jaxpr,
+        ),
         """
         { lambda ; a:f32[4,4] b:f32[4] c:f32[3,4]. let
             d:f32[4] e:f32[3,4,1] f:f32[3,1,4] = scan[
@@ -467,7 +470,7 @@ def test_a_long_loop_is_cut_into_blocks(prints, limits):
         return lax.scan(lambda h, x: (jnp.tanh(h + x @ c), None), h, xs)[0]
 
     prints(
-        moved_out_of_loops(program(f, "f32[4,5]", "f32[5]", "f32[32,4]").jaxpr),
+        moved_out_of_loops(program(f, "f32[4,5]", "f32[5]", "f32[32,4]").jaxpr, avx2()),
         """
         { lambda ; a:f32[4,5] b:f32[5] c:f32[32,4]. let
             d:f32[4,8,4] = reshape[new_sizes=(4, 8, 4)] c
@@ -500,5 +503,5 @@ def test_stacked_rows_take_no_room_twice(limits):
         return lax.scan(lambda h, x: (jnp.tanh(h + x @ c), None), h, xs)[0]
 
     jaxpr = program(f, "f32[4,5]", "f32[5]", "f32[32,4]").jaxpr
-    assert [e.op.name for e in moved_out_of_loops(jaxpr).eqns] == ["scan"]
+    assert [e.op.name for e in moved_out_of_loops(jaxpr, avx2()).eqns] == ["scan"]
     assert dataclasses.replace(jaxpr.eqns[0].op) == jaxpr.eqns[0].op

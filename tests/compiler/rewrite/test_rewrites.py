@@ -44,13 +44,13 @@ def test_a_rewrite_gives_other_results_for_an_eqn(prints):
     """The eqn of the first `neg` stays until dead code is eliminated."""
     closed = program(lambda x: lax.neg(-x) * x, "f32[3]")
     prints(
-        Rewriting(twice)(closed.jaxpr),
+        Rewriting(twice)(closed.jaxpr, AVX2),
         """
         { lambda ; a:f32[3]. let _:f32[3] = neg a; b:f32[3] = mul a a in (b,) }
         """,
     )
     prints(
-        dce_jaxpr(Rewriting(twice, squares_as_sums)(closed.jaxpr)),
+        dce_jaxpr(Rewriting(twice, squares_as_sums)(closed.jaxpr, AVX2)),
         """
         { lambda ; a:f32[3]. let b:f32[3] = add a a in (b,) }
         """,
@@ -60,7 +60,7 @@ def test_a_rewrite_gives_other_results_for_an_eqn(prints):
 def test_equal_eqns_are_used_again(prints):
     closed = program(lambda x: -(lax.sin(x) + lax.sin(x)), "f32[3]")
     prints(
-        Rewriting(twice)(closed.jaxpr),
+        Rewriting(twice)(closed.jaxpr, AVX2),
         """
         { lambda ; a:f32[3]. let
             b:f32[3] = sin a
@@ -73,7 +73,7 @@ def test_equal_eqns_are_used_again(prints):
 
 def test_a_jaxpr_without_such_ops_stays_as_it_is():
     jaxpr = program(lambda x: lax.sin(x) + lax.sin(x), "f32[3]").jaxpr
-    assert Rewriting(twice)(jaxpr) is jaxpr
+    assert Rewriting(twice)(jaxpr, AVX2) is jaxpr
 
 
 def test_eqns_with_effects_are_never_merged():
@@ -103,7 +103,7 @@ def test_rules_are_found_by_the_nearest_base_class():
 
 
 def test_reshapes_of_reshapes_are_one():
-    context = Context()
+    context = Context(AVX2.tuning)
     x = Var(aval("f32[2,6]"))
     (first,) = reshaped(x, (12,), context)
     (second,) = reshaped(first, (3, 4), context)
@@ -119,7 +119,7 @@ def test_joined_arrays_are_joined_once(prints):
     prints(
         dce_jaxpr(
             Rewriting(joined_twice, slice_of_a_part)(
-                program(f, "f32[4]", "f32[3]").jaxpr
+                program(f, "f32[4]", "f32[3]").jaxpr, AVX2
             )
         ),
         """
@@ -187,7 +187,7 @@ def test_a_product_over_no_dims_is_elementwise(prints):
         )
 
     prints(
-        outer_products(program(f, "bf16[2,3]", "f32[3,4]").jaxpr),
+        outer_products(program(f, "bf16[2,3]", "f32[3,4]").jaxpr, AVX2),
         """
         { lambda ; a:bf16[2,3] b:f32[3,4]. let
             c:f32[2,3] = convert_element_type[new_dtype=float32] a
@@ -206,7 +206,7 @@ def test_sums_and_narrowing_products_stay():
         (lambda x, y: x[:, None] @ y[None], ("c64[3]", "c64[3]")),
     ):
         jaxpr = program(f, *types).jaxpr
-        assert "dot_general" in str(outer_products(jaxpr))
+        assert "dot_general" in str(outer_products(jaxpr, AVX2))
 
 
 def test_constant_indices_that_count_are_iotas(prints):
@@ -215,7 +215,7 @@ def test_constant_indices_that_count_are_iotas(prints):
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     closed = program(lambda x: lax.gather(x, at, numbers, (1,)), "f32[8]")
     prints(
-        with_iotas(closed).jaxpr,
+        with_iotas(closed, AVX2).jaxpr,
         """
         { lambda ; a:f32[8]. let
             b:i32[6,1] = broadcast_in_dim 1:i32[]
@@ -234,7 +234,7 @@ def test_constant_indices_that_count_are_iotas(prints):
     )
     random = np.array([[1], [3], [2], [7], [0], [5]], np.int32)
     closed = program(lambda x: lax.gather(x, random, numbers, (1,)), "f32[8]")
-    assert with_iotas(closed) is closed
+    assert with_iotas(closed, AVX2) is closed
 
 
 # ------------------------------------------------------------------ recomputation
@@ -278,7 +278,7 @@ def test_adding_one_number_to_each_row_is_a_selection(prints):
 
     prints(
         dce_jaxpr(
-            Rewriting(add_one_to_each_row)(program(f, "i32[4,1]", "f32[4]").jaxpr)
+            Rewriting(add_one_to_each_row)(program(f, "i32[4,1]", "f32[4]").jaxpr, AVX2)
         ),
         """
         { lambda ; a:i32[4,1] b:f32[4]. let

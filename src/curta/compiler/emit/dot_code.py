@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from curta._settings.tuning import Tuning
 from curta.compiler.code_generator import GOOD, QUICK
 from curta.compiler.emit.routine_code import LibraryCall, function_code
 from curta.compiler.library import tile, tile_assembly, tile_shape
@@ -28,18 +27,17 @@ from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.machine_code.linked import ModuleSource, link
 from curta.compiler.sized import Computed, PerSizes, Sizes, concrete
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 
 
 def dot_call(dot: Dot | Contraction, target: Target) -> LibraryCall:
     """The code of a product, and what it is called with besides c, a and b."""
-    return _dot_call(dot, target, config.tuning)
+    return _dot_call(dot, target, target.tuning)
 
 
 def entry_call(dot: Dot | Contraction, target: Target) -> LibraryCall:
     """The same for an entry, which calls the tiles itself if they are few."""
-    return _entry_call(dot, target, config.tuning)
+    return _entry_call(dot, target, target.tuning)
 
 
 @lru_cache(maxsize=1024)

@@ -35,7 +35,6 @@ from curta.compiler.program.work import (
 from curta.compiler.program.works import is_parallel
 from curta.compiler.sized import Slots, depends_on_sizes
 from curta.compiler.targets import Target
-from curta.config import config
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +95,7 @@ def _program_code(program: Program, constants: Mapping[Callee, int]) -> ProgramC
 
 def _library_call(key: LibraryKey, often: bool, target: Target) -> LibraryCall:
     if isinstance(key, Routine):
-        return routine_call(key, routine_level(key, often), target)
+        return routine_call(key, routine_level(key, often, target.tuning), target)
     return entry_call(key, target)
 
 
@@ -115,14 +114,14 @@ def _entry_code(
         return module
 
     target = program.target
-    kernels = KernelModules(new_module, constants)
+    kernels = KernelModules(new_module, constants, target.tuning.module_ir)
     works = program.works
     for work in works:
         if isinstance(work, Scheduled) and not in_entry(work):
-            kernels.add(work, level_of(work, program.often))
+            kernels.add(work, level_of(work, program.often, target.tuning))
     apart = kernels.modules
     level, entry = QUICK, new_module()
-    if len(apart) == 1 and len(works) <= config.tuning.short_entry:
+    if len(apart) == 1 and len(works) <= target.tuning.short_entry:
         only = apart.pop()
         level, entry = only.level, only.module
     callees = []

@@ -45,7 +45,6 @@ from curta.compiler.program.work import (
     works_in,
 )
 from curta.compiler.targets import Target
-from curta.config import config
 from curta.core.dim import is_symbolic_dim
 
 ENTRY = "entry"
@@ -211,12 +210,15 @@ class KernelModule:
 
 
 class KernelModules:
-    """The code of kernels, in modules by their levels."""
+    """The code of kernels, in modules by level, full at `most` characters."""
 
     def __init__(
-        self, new_module: Callable[[], Module], constants: Mapping[Callee, int]
+        self,
+        new_module: Callable[[], Module],
+        constants: Mapping[Callee, int],
+        most: int,
     ) -> None:
-        self.new_module = new_module
+        self.new_module, self.most = new_module, most
         self.constants = constants
         self.modules: list[KernelModule] = []
         self.functions: dict[Work, str] = {}
@@ -265,7 +267,7 @@ class KernelModules:
     def _part(self, level: int) -> KernelModule:
         """The module of a level that is not full yet."""
         result = self._current.get(level)
-        if result is None or result.size >= config.tuning.module_ir:
+        if result is None or result.size >= self.most:
             result = self._current[level] = KernelModule(level, self.new_module())
             self.modules.append(result)
         return result

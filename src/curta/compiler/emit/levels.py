@@ -18,13 +18,13 @@ from curta.compiler.loops.costs import block_cost, cost, kernel_cost
 from curta.compiler.loops.nodes import Instr, Kernel, LoopNest
 from curta.compiler.loops.schedule import NestSchedule, Schedule
 from curta.compiler.program.work import Scheduled
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import typical
 
 _DIVISIONS = 8  # simple operations: a quotient and a rest, which level 1 multiplies for
 
 
-def level_of(work: Scheduled, often: bool) -> int:
+def level_of(work: Scheduled, often: bool, tuning: Tuning) -> int:
     """The level for a kernel or a region; `often` if it runs many times at a call."""
     kernel = work.kernel
     if not isinstance(kernel, Kernel):
@@ -33,10 +33,10 @@ def level_of(work: Scheduled, often: bool) -> int:
         if kernel.parts is None:
             return code_generator.SIMPLIFIED
         cost = block_cost(kernel.body) * work.plan.iterations
-        worth_it = often or cost > config.tuning.optimised_parts
+        worth_it = often or cost > tuning.optimised_parts
         return code_generator.GOOD if worth_it else code_generator.QUICK
     total = typical(kernel_cost(kernel)) + _divisions(work.plan)
-    worth_it = often or total > _enough(kernel, work.plan)
+    worth_it = often or total > _enough(kernel, work.plan, tuning)
     return code_generator.GOOD if worth_it else code_generator.QUICK
 
 
@@ -46,24 +46,23 @@ def _divisions(plan: Schedule) -> int:
     return _DIVISIONS * count * typical(plan.iterations)
 
 
-def routine_level(routine: Routine, often: bool) -> int:
+def routine_level(routine: Routine, often: bool, tuning: Tuning) -> int:
     """The level for a routine of the library; `often` as for a kernel."""
     if routine.externals:
         return code_generator.QUICK
     saved = routine.work * routine.slower_at_level_0
-    worth_it = often or saved > config.tuning.optimised_routine
+    worth_it = often or saved > tuning.optimised_routine
     return code_generator.GOOD if worth_it else code_generator.QUICK
 
 
-def _enough(kernel: Kernel, plan: Schedule) -> float:
+def _enough(kernel: Kernel, plan: Schedule, tuning: Tuning) -> float:
     """The cost above which level 1 saves more than it takes, in a hundred calls."""
-    tuning = config.tuning
     nests = list(zip(kernel.nests, plan.nests, strict=True))
     if any(s.ordered or _folds_in_a_loop(s, v, plan) for s, v in nests):
         return tuning.optimised_fold
     if plan.column and max(map(cost, kernel.nests)) <= tuning.plain_fold:
         return math.inf
-    if all(map(_is_heavy, kernel.nests)):
+    if all(_is_heavy(nest, tuning) for nest in kernel.nests):
         return tuning.optimised_heavy_map
     return tuning.optimised_map
 
@@ -76,8 +75,8 @@ def _folds_in_a_loop(nest: LoopNest, own: NestSchedule, plan: Schedule) -> bool:
     return any(n != 1 for n in around) or typical(last) > own.lanes
 
 
-def _is_heavy(nest: LoopNest) -> bool:
+def _is_heavy(nest: LoopNest, tuning: Tuning) -> bool:
     """Whether the body is straight code that takes longer than what is around it."""
     instructions = [e for e in nest.body if isinstance(e, Instr)]
     names = {e.name.removeprefix("math.") for e in instructions}
-    return cost(nest) >= config.tuning.heavy_map and names.isdisjoint(BRANCHING)
+    return cost(nest) >= tuning.heavy_map and names.isdisjoint(BRANCHING)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from curta._base.lazy_dataclass import dataclass
-from curta._settings.tuning import Tuning
 from curta.compiler.code_generator import QUICK
 from curta.compiler.library import quicksort
 from curta.compiler.library.quicksort import Quicksort
@@ -19,8 +18,7 @@ from curta.compiler.llvm import transpose_assembly, transposes
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.transposes import RowTranspose
 from curta.compiler.machine_code.linked import ModuleSource
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 
 _NAME = "routine"
 
@@ -42,7 +40,7 @@ class LibraryCall:
 
 def routine_call(routine: Routine, level: int, target: Target) -> LibraryCall:
     """The code of a routine, compiled at a level."""
-    return _routine_call(routine, level, target, config.tuning)
+    return _routine_call(routine, level, target, target.tuning)
 
 
 @lru_cache(maxsize=1024)

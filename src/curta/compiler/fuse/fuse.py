@@ -29,7 +29,7 @@ from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Instr, walk
 from curta.compiler.lower.item_lowering import LoweredItems
 from curta.compiler.lower.items import Item, LoopItem, reads, written
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 Refusals = dict[tuple[Item, Item], str]
 """Why two items are not in one kernel."""
@@ -40,13 +40,14 @@ class FusionPlan:
     """Groups in the order in which they run."""
 
     groups: tuple[FusionGroup, ...]
-    items: tuple[Item, ...] = ()
+    items: tuple[Item, ...]
+    tuning: Tuning
 
     @cached_property
     def refusals(self) -> Refusals:
         """Why other groups were not formed: of each item with all that it met."""
         result: Refusals = {}
-        _fused(self.items, result)
+        _fused(self.items, self.tuning, result)
         return result
 
     def explain(self, first: Item, second: Item) -> str:
@@ -62,17 +63,18 @@ class FusionPlan:
 
 def fuse(lowered: LoweredItems) -> FusionPlan:
     """Group the items of a program into kernels."""
-    return FusionPlan(tuple(_fused(lowered.items)), lowered.items)
+    groups = _fused(lowered.items, lowered.tuning)
+    return FusionPlan(tuple(groups), lowered.items, lowered.tuning)
 
 
 def _fused(
-    items: Sequence[Item], refusals: Refusals | None = None
+    items: Sequence[Item], tuning: Tuning, refusals: Refusals | None = None
 ) -> list[FusionGroup]:
     """The groups of items; with `refusals`, each item asks all, and these are noted."""
-    candidates = Candidates()
+    candidates = Candidates(tuning)
     groups = candidates.groups
     group_of: dict[Buffer, int] = {}
-    alone = _functions_of_rows(items)
+    alone = _functions_of_rows(items, tuning.many_rows)
     behind: dict[int, int] = {}  # how many groups there are before a barrier
     for item in items:
         touched = [*reads(item), *written(item)]
@@ -87,7 +89,7 @@ def _fused(
             at = _choose(item, groups, asked, refusals, item in alone)
         if at is None:
             at = len(groups)
-            candidates.append(FusionGroup(item))
+            candidates.append(FusionGroup(item, tuning))
         else:
             candidates.changed(at, {*reads(item)})
         group_of.update((buffer, at) for buffer in written(item))
@@ -96,7 +98,8 @@ def _fused(
 
 def separate(lowered: LoweredItems) -> FusionPlan:
     """The plan that fuses nothing: every item is a kernel of its own."""
-    return FusionPlan(tuple(map(FusionGroup, lowered.items)))
+    groups = tuple(FusionGroup(item, lowered.tuning) for item in lowered.items)
+    return FusionPlan(groups, lowered.items, lowered.tuning)
 
 
 def _choose(
@@ -127,8 +130,8 @@ def _choose(
     return None
 
 
-def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
-    """Maps by costly functions over many indices, of which no deeper map reads.
+def _functions_of_rows(items: Sequence[Item], many: int) -> set[Item]:
+    """Maps by costly functions over `many` indices, which no deeper map reads.
 
     A deeper map would go over its rows a second time. A deeper sum, of a product say,
     would have to compute the functions one by one.
@@ -147,12 +150,7 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
             isinstance(e, Instr) and e.name.startswith("math.")
             for e in walk([s.value for s in item.stores])
         )
-        if (
-            costly
-            and not item.folds
-            and deepest <= own
-            and item.work >= config.tuning.many_rows
-        ):
+        if costly and not item.folds and deepest <= own and item.work >= many:
             result.add(item)
     return result
 
@@ -171,7 +169,7 @@ def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:
     needed = [load for load in item.loads if load.buffer in group.stored]
     for load in needed:
         shared = aligned(load.offset, group.stored[load.buffer].offset, item, shared)
-    if item.work + group.work <= config.tuning.shared_little:
+    if item.work + group.work <= group.tuning.shared_little:
         return shared, ""
     if not group.has_iterations(item, shared) and not (
         group.one_body and _in_body(item, group)

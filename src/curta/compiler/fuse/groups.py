@@ -17,7 +17,7 @@ from curta.compiler.fuse.first_fit import FirstFit
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Store
 from curta.compiler.lower.items import Item, LoopItem
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import typical
 
 Nest = tuple[LoopVar, ...]
@@ -34,7 +34,8 @@ class FusionGroup:
     only_rows: bool
     work: int
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, tuning: Tuning) -> None:
+        self.tuning = tuning
         self.items: list[Item] = []
         self.one_body = True
         self.stored: dict[Buffer, Store] = {}
@@ -64,7 +65,7 @@ class FusionGroup:
             self.folding.add(item.outer)
         self.work += item.work
         self.depth = max(self.depth, len(item.dims))
-        long = item.work >= config.tuning.many_rows
+        long = item.work >= self.tuning.many_rows
         self.only_rows = self.only_rows and long and not item.folds
 
     def loops(self) -> list[LoopItem]:
@@ -87,13 +88,13 @@ class FusionGroup:
             return "the updates before it are sequential"
         if first.partial:
             return "the kernel before it writes a part of a value"
-        most = config.tuning.most_items
+        most = self.tuning.most_items
         return f"the kernel has {most} items already" if len(self.items) >= most else ""
 
     def has_iterations(self, item: LoopItem, shared: int) -> bool:
         """Whether sharing so many dims leaves iterations for all threads."""
         iterations = math.prod(v.extent for v in item.outer[:shared])
-        return typical(iterations) >= config.tuning.shared_iterations
+        return typical(iterations) >= self.tuning.shared_iterations
 
 
 _ALL, _NONE = "all groups of a nest", "groups that read nothing"
@@ -102,7 +103,8 @@ _ALL, _NONE = "all groups of a nest", "groups that read nothing"
 class Candidates:
     """The groups that may take an item, in order, without those that surely do not."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning) -> None:
+        self.tuning = tuning
         self.groups: list[FusionGroup] = []
         # The work of small groups, to find the first with room for an item; by kind.
         self.little: dict[tuple[bool, int], FirstFit] = {}
@@ -165,7 +167,7 @@ class Candidates:
             last = at
 
     def _little(self, tree: FirstFit, start: int, work: int) -> Iterator[int]:
-        most = config.tuning.shared_little - work
+        most = self.tuning.shared_little - work
         at = tree.first(start, most)
         while at is not None:
             yield at

@@ -30,7 +30,7 @@ from curta.compiler.library.product_plan import (
 )
 from curta.compiler.library.tile_shape import TILED, Tile
 from curta.compiler.llvm.types import Type
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,20 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     return tuple(result)
 
 
-def contraction_plan(product: Contraction, vector_bytes: int) -> ProductPlan:
+def contraction_plan(
+    product: Contraction, vector_bytes: int, tuning: Tuning
+) -> ProductPlan:
     """How `product` (product.py) computes a contraction."""
     if product.kind not in TILED or not product.work:
         raise ValueError(f"no tiles for {product}")
-    return _Planner(product, vector_bytes).plan()
+    return _Planner(product, vector_bytes, tuning).plan()
 
 
 class _Planner:
     """The plan of one product; distances are in bytes."""
 
-    def __init__(self, product: Contraction, vector_bytes: int) -> None:
+    def __init__(self, product: Contraction, vector_bytes: int, tuning: Tuning) -> None:
+        self.tuning = tuning
         size = self.size = Type(product.kind).size
         self.product = product
         self.lanes = vector_bytes // size
@@ -99,7 +102,7 @@ class _Planner:
         if self._streams():
             rows, outer = self._by_rows()
         self.rows = rows.times(size)
-        blocks, steps = _parted(product.steps)
+        blocks, steps = _parted(product.steps, tuning.contraction_steps)
         self.blocks = [x.times(size) for x in reversed(blocks)]
         self.steps = [x.times(size) for x in steps]
         self.outer = [x.times(size) for x in reversed(outer)]
@@ -110,7 +113,7 @@ class _Planner:
         product = self.product
         steps = math.prod(x.extent for x in product.steps)
         read = steps * (product.rows.extent + min(self.width, product.columns))
-        return read * self.size > config.tuning.contraction_cached_bytes
+        return read * self.size > self.tuning.contraction_cached_bytes
 
     def _by_rows(self) -> tuple[Axis, tuple[Axis, ...]]:
         """A few rows, and outer axes of which those that read the same come last.
@@ -125,7 +128,7 @@ class _Planner:
         apart = [x for x in product.outer if x not in shared]
         rows, groups = self._row_groups()
         sums = rows.extent * self.width * self.size
-        room = max(1, config.tuning.contraction_cached_bytes // sums)
+        room = max(1, self.tuning.contraction_cached_bytes // sums)
         self.together = min(room, math.prod(x.extent for x in shared))
         return rows, (*apart, *groups, *shared)
 
@@ -188,7 +191,7 @@ class _Planner:
         return result
 
     def _ranges(self) -> Ranges:
-        work, tuning = self.product.work, config.tuning
+        work, tuning = self.product.work, self.tuning
         count = math.prod(x.extent for x in self.outer)
         if work <= tuning.contraction_serial_work:
             return Ranges(self.panels, self.panels, count, count, False)
@@ -235,10 +238,11 @@ class _Planner:
         return Tiles(tile, row * rows.c, row * rows.a, count, numbers)
 
 
-def _parted(steps: Sequence[Axis]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The steps outside and inside of tiles, where these are few."""
+def _parted(
+    steps: Sequence[Axis], room: int
+) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """The steps outside and inside of tiles, with `room` for so many inside."""
     inner: list[Axis] = []
-    room = config.tuning.contraction_steps
     for k in range(len(steps) - 1, -1, -1):
         axis = steps[k]
         part = max(d for d in range(1, axis.extent + 1) if axis.extent % d == 0

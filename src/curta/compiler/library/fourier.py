@@ -16,6 +16,7 @@ A last block of columns that is not full overlaps the one before it.
 from __future__ import annotations
 
 import math
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from curta.compiler.library.fourier_code import FourierCode
 from curta.compiler.library.routine import Routine
 from curta.compiler.library.stockham import pass_roots, passes, roots
 from curta.compiler.llvm.builder import Module
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 NDArray = np.ndarray[Any, Any]
 
@@ -48,6 +49,7 @@ class FourierRoutine(Routine):
     kind: str
     inverse: bool
     vector_bytes: int
+    tuning: Tuning = field(repr=False, kw_only=True)
 
     @property
     def work(self) -> int:
@@ -68,7 +70,7 @@ class FourierRoutine(Routine):
             return "columns", _power(min(most, self.inner)), whole
         rows = _power(min(most, self.outer, self.size))
         lanes, sides = _split(self.size, most)
-        fits = 4 * rows * self.size * self.element <= config.tuning.fourier_rows_bytes
+        fits = 4 * rows * self.size * self.element <= self.tuning.fourier_rows_bytes
         if rows >= lanes and (fits or lanes == 1):
             return "rows", rows, whole
         return "split", lanes, sides
@@ -86,7 +88,7 @@ class FourierRoutine(Routine):
         return -(-self.outer // lanes) if how == "rows" else self.outer
 
     def _chunks(self, units: int, work: int) -> int:
-        tuning = config.tuning
+        tuning = self.tuning
         if work <= tuning.fourier_serial_work:
             return 1
         return max(

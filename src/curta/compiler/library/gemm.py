@@ -29,7 +29,7 @@ from curta.compiler.library.product_plan import (
     Tiles,
 )
 from curta.compiler.library.tile_shape import TILED, Tile, element
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,11 @@ class Dot:
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a product is cut, by its shape and the width of a vector."""
+    """How a product is cut, by its shape, the width of a vector and the limits."""
 
     dot: Dot
     vector_bytes: int
+    tuning: Tuning
 
     @property
     def size(self) -> int:
@@ -73,9 +74,9 @@ class Blocking:
 
     @property
     def packs_b(self) -> bool:
-        long_rows = self.dot.n * self.size >= config.tuning.gemm_long_row
+        long_rows = self.dot.n * self.size >= self.tuning.gemm_long_row
         return self.dot.b_transposed or (
-            long_rows and self.dot.m >= config.tuning.gemm_packed_rows
+            long_rows and self.dot.m >= self.tuning.gemm_packed_rows
         )
 
     @property
@@ -83,7 +84,7 @@ class Blocking:
         """Whether panels are wide, so that a large A is read less often."""
         row = self.dot.m if self.dot.a_transposed else self.dot.k
         return (
-            row * self.size >= config.tuning.gemm_long_row
+            row * self.size >= self.tuning.gemm_long_row
             and self.dot.n >= 8 * self.lanes
             and self.vector_bytes == 64
         )
@@ -105,7 +106,7 @@ class Blocking:
         that does not stay in the first-level cache wants tall tiles.
         """
         most = self.tile_rows(columns)
-        stays = self.k_block * self.width * self.size <= config.tuning.gemm_panel_bytes
+        stays = self.k_block * self.width * self.size <= self.tuning.gemm_panel_bytes
         least = most * 2 // 3 if stays else most * 5 // 6
         for height in range(most, least - 1, -1):
             if rows % height == 0:
@@ -116,7 +117,7 @@ class Blocking:
     def rows(self) -> int:
         """The rows of a unit; those of the last one may be fewer."""
         tile = self.tile_rows(min(self.width, self.dot.n))
-        tuning = config.tuning
+        tuning = self.tuning
         most = tuning.gemm_wide_rows if self.is_wide else tuning.gemm_rows
         even = even_parts(self.dot.m, most)[0]
         return min(self.dot.m, -(-even // tile) * tile)
@@ -124,7 +125,7 @@ class Blocking:
     @cached_property
     def k_block(self) -> int:
         """The steps of a block; the last one may be shorter, but not than a vector."""
-        most = config.tuning.gemm_step_bytes // self.size
+        most = self.tuning.gemm_step_bytes // self.size
         if self.dot.k <= most * 3 // 2:
             return self.dot.k
         block = even_parts(self.dot.k, most)[0]
@@ -140,7 +141,7 @@ class Blocking:
     @property
     def blocks_each(self) -> int:
         """The blocks of a part, which are added up one after the other."""
-        return config.tuning.sum_groups
+        return self.tuning.sum_groups
 
     @property
     def parts(self) -> int:
@@ -161,16 +162,16 @@ class Blocking:
 
     @property
     def units_per_chunk(self) -> int:
-        if self.dot.work <= config.tuning.gemm_serial_work:
+        if self.dot.work <= self.tuning.gemm_serial_work:
             return self.units
-        return max(1, config.tuning.gemm_chunk_work * self.units // self.dot.work)
+        return max(1, self.tuning.gemm_chunk_work * self.units // self.dot.work)
 
 
-def dot_plan(dot: Dot, vector_bytes: int) -> ProductPlan:
+def dot_plan(dot: Dot, vector_bytes: int, tuning: Tuning) -> ProductPlan:
     """How `product` computes `dot`."""
     if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in TILED:
         raise ValueError(f"no tiles for {dot}")
-    return _DotPlanner(Blocking(dot, vector_bytes)).plan()
+    return _DotPlanner(Blocking(dot, vector_bytes, tuning)).plan()
 
 
 class _DotPlanner:

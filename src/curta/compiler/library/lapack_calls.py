@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -21,7 +22,7 @@ from curta.compiler.library.blas_buffers_code import ENTER, LEAVE
 from curta.compiler.library.routine import Routine, part, share
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Value
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 SIZES = {"s": 4, "d": 8, "c": 8, "z": 16, "i": 4}
 _PARTS = {"s": (F32, 1), "d": (F64, 1), "c": (F32, 2), "z": (F64, 2)}
@@ -82,6 +83,7 @@ class BatchedCall(Routine):
     copied: tuple[tuple[int, int], ...]
     cleared: tuple[int, ...]
     each: int
+    tuning: Tuning = field(repr=False, kw_only=True)
 
     @property
     def work(self) -> int:
@@ -91,7 +93,7 @@ class BatchedCall(Routine):
     @property
     def chunks(self) -> int:
         """How many matrices are worked on at a time, in workspace of their own."""
-        tuning = config.tuning
+        tuning = self.tuning
         short = self.each <= tuning.lapack_short
         most = tuning.lapack_short_chunks if short else tuning.lapack_chunks
         return max(1, min(self.batch, most, self.work // tuning.lapack_chunk_work))

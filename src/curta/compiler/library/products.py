@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from curta._settings.tuning import Tuning
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Dot, dot_plan
 from curta.compiler.library.product_plan import ProductPlan
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 
 
 def product_plan(product: Dot | Contraction, target: Target) -> ProductPlan:
     """Return the plan of a product for the vectors of a target."""
-    return _product_plan(product, target.vector_bytes, config.tuning)
+    return _product_plan(product, target.vector_bytes, target.tuning)
 
 
 @lru_cache(maxsize=1024)
 def _product_plan(
     product: Dot | Contraction, vector_bytes: int, tuning: Tuning
 ) -> ProductPlan:
-    """Plan a product; the planners read `tuning` from the configuration."""
     if isinstance(product, Contraction):
-        return contraction_plan(product, vector_bytes)
-    return dot_plan(product, vector_bytes)
+        return contraction_plan(product, vector_bytes, tuning)
+    return dot_plan(product, vector_bytes, tuning)

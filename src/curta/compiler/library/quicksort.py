@@ -15,15 +15,15 @@ from curta._base.lazy_dataclass import dataclass
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.functions import Function
 from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 _FEW = 32  # elements that are sorted by rank
 _DEPTH = 64  # of the stack of pending segments
 
 
-def segments_size() -> int:
+def segments_size(tuning: Tuning) -> int:
     """The bytes of the bounds of segments that are shared out, and of their number."""
-    return 16 * config.tuning.sort_segments + 8
+    return 16 * tuning.sort_segments + 8
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,8 @@ class Quicksort:
     bad_split: int
 
     @staticmethod
-    def tuned(key: Type, unique: bool) -> Quicksort:
-        """The variant for this processor."""
-        tuning = config.tuning
+    def tuned(key: Type, unique: bool, tuning: Tuning) -> Quicksort:
+        """The variant for the limits of a target."""
         return Quicksort(key, unique, tuning.sort_segments, tuning.bad_split)
 
     @property

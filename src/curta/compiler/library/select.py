@@ -10,6 +10,7 @@ the list, which has no more than is asked for, is sorted (sort.py).
 from __future__ import annotations
 
 import functools
+from dataclasses import field
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import cached_property
@@ -19,7 +20,7 @@ from curta.compiler.library.sort_keys import bits_of, encode_total
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.functions import Function
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class FirstIndices(Routine):
     size: int
     count: int
     kind: str
+    tuning: Tuning = field(repr=False, kw_only=True)
 
     @property
     def work(self) -> int:
@@ -43,12 +45,12 @@ class FirstIndices(Routine):
     @property
     def room(self) -> int:
         """The elements that a list has room for, before it is cut."""
-        return self.count + max(self.count, config.tuning.select_room)
+        return self.count + max(self.count, self.tuning.select_room)
 
     @property
     def pieces(self) -> int:
         """Into how many pieces a row is cut."""
-        tuning = config.tuning
+        tuning = self.tuning
         if self.rows > tuning.select_rows:
             return 1
         most = min(self.size // (4 * self.room), tuning.select_pieces)
@@ -57,12 +59,14 @@ class FirstIndices(Routine):
     @property
     def chunks(self) -> int:
         """How many rows are read at a time, in memory of their own."""
-        return 1 if self.pieces > 1 else min(self.rows, config.tuning.select_chunks)
+        return 1 if self.pieces > 1 else min(self.rows, self.tuning.select_chunks)
 
     @cached_property
     def sort(self) -> RowSort:
         """What sorts the lists of all rows."""
-        return RowSort(self.rows, self.count, (f"u{self.key.bits}",))
+        return RowSort(
+            self.rows, self.count, (f"u{self.key.bits}",), tuning=self.tuning
+        )
 
     @property
     def key(self) -> Type:

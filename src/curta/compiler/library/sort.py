@@ -7,6 +7,8 @@ element: the key alone, or a key of up to 32 bits with its index (vector_sort.py
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.quicksort import segments_size
 from curta.compiler.library.radix import DIGITS, RadixSort
@@ -15,7 +17,7 @@ from curta.compiler.library.sort_code import InsertionSort, SortCode
 from curta.compiler.library.sort_keys import bits_of
 from curta.compiler.library.vector_sort import VectorSort
 from curta.compiler.llvm.builder import Module
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 LARGEST = 2**31 - 1  # elements of a row: indices are 32-bit integers
 
@@ -35,6 +37,7 @@ class RowSort(Routine):
     gives_order: bool = True
     descending: bool = False
     wide_vectors: bool = False
+    tuning: Tuning = field(repr=False, kw_only=True)
 
     @property
     def work(self) -> int:
@@ -53,15 +56,15 @@ class RowSort(Routine):
     @property
     def pieces(self) -> int:
         """Into how many pieces a row is cut."""
-        if self.rows > config.tuning.sort_rows:
+        if self.rows > self.tuning.sort_rows:
             return 1
-        tuning = config.tuning
+        tuning = self.tuning
         return min(max(1, self.size // tuning.sort_piece), tuning.sort_pieces)
 
     @property
     def chunks(self) -> int:
         """How many rows are sorted at a time, in memory of their own."""
-        return 1 if self.pieces > 1 else min(self.rows, config.tuning.sort_chunks)
+        return 1 if self.pieces > 1 else min(self.rows, self.tuning.sort_chunks)
 
     @property
     def _row_parts(self) -> tuple[int, ...]:
@@ -69,8 +72,8 @@ class RowSort(Routine):
         key = max(bits_of(kind) for kind in self.kinds) // 8 * self.size
         if self.by_vectors:
             if not self.gives_order:  # keys are sorted in the result's memory
-                return 0, key, 0, 0, segments_size()
-            return 8 * self.size, 8 * self.size, 0, 0, segments_size()
+                return 0, key, 0, 0, segments_size(self.tuning)
+            return 8 * self.size, 8 * self.size, 0, 0, segments_size(self.tuning)
         indices = 4 * self.size if self.gives_order else 0
         return key, key, indices, indices, 4 * DIGITS * self.pieces
 
@@ -85,12 +88,12 @@ class RowSort(Routine):
     @property
     def scratch(self) -> int:
         """The bytes of memory it needs."""
-        short = self.size <= config.tuning.sorted_by_insertion
+        short = self.size <= self.tuning.sorted_by_insertion
         return 0 if short else self.chunks * self.offsets[-1]
 
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr result, ptr keys.., ptr scratch, ptr parallel_for)`."""
         how: type[SortCode] = VectorSort if self.by_vectors else RadixSort
-        if self.size <= config.tuning.sorted_by_insertion:
+        if self.size <= self.tuning.sorted_by_insertion:
             how = InsertionSort
         how(self).emit(module, name)

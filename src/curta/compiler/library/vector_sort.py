@@ -11,7 +11,6 @@ from curta.compiler.library.sort_code import SortCode, walk
 from curta.compiler.library.sort_keys import decode
 from curta.compiler.llvm.builder import Builder, Values
 from curta.compiler.llvm.types import I8, I32, I64, Type, Value
-from curta.config import config
 
 
 class VectorSort(SortCode):
@@ -25,8 +24,8 @@ class VectorSort(SortCode):
     def row(
         self, b: Builder, result: Value, sources: Values, memory: Value, launcher: Value
     ) -> None:
-        sort, tuning = self.sort, config.tuning
-        quicksort = Quicksort.tuned(self.word, sort.gives_order)
+        sort, tuning = self.sort, self.sort.tuning
+        quicksort = Quicksort.tuned(self.word, sort.gives_order, tuning)
         quick, spread = quicksort.names
         b.module.library[quick] = quicksort
         parts = [sort.offsets[i] for i in (0, 1, 4)]

@@ -14,7 +14,6 @@ from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import INT32
 from curta.compiler.loops.index import ZERO, Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.nodes import Buffer, Copy, Pack, Store, View
-from curta.config import config
 from curta.primitives.linalg.family import not_a_number
 
 Value = tuple[Scalar, Index, Index]
@@ -193,7 +192,7 @@ class RegisterMatrix(LoopMatrix):
     def __init__(self, by_rows: bool, *given: Any) -> None:
         super().__init__(*given)
         m, n = self.shape
-        by_rows = by_rows and n > config.tuning.register_matrix
+        by_rows = by_rows and n > self.p.tuning.register_matrix
         self.row_lane = LoopVar(f"column{n}", n) if by_rows else None
         zero, count = self.p.b.const(0, self.dtype), m if self.row_lane else m * n
         # By the number of the row, or the element; from the column.

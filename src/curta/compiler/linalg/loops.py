@@ -31,7 +31,7 @@ from curta.compiler.loops.nodes import (
     Storage,
     Store,
 )
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 Index = Any
 """A number, or an index of loops."""
@@ -82,7 +82,7 @@ class LoopPart(Part):
 
     def apply(self, name: str, *others: Any) -> Part:
         if name == "over":
-            few, columns = config.tuning.lane_quotients, self.columns
+            few, columns = self.p.tuning.lane_quotients, self.columns
             if type(columns) is not Range or not columns.size or columns.size >= few:
                 return self * self.p.constant(1).apply("div", *others)
             name = "div"
@@ -158,12 +158,13 @@ class LoopMachine(MatrixMachine):
         self,
         b: ScalarBuilder,
         dtype: Any,
+        tuning: Tuning,
         unrolled: bool,
         lanes: int = 1,
         strip: int = 1,
     ) -> None:
         self.b, self.dtype, self.unrolled, self.strip = b, dtype, unrolled, strip
-        self.lanes = lanes
+        self.lanes, self.tuning = lanes, tuning
         lane = LoopVar("matrix", lanes)
         self.lane: Affine = as_index(lane if lanes > 1 else 0)
         # What nests are over, and which element of a register is that of a lane.
@@ -367,7 +368,7 @@ class LoopMachine(MatrixMachine):
         if lane:
             with self.along(lane, self.b.compare("ge", as_index(lane), start)):
                 return body((Column(as_index(lane)),))
-        size = config.tuning.lane_sums
+        size = self.tuning.lane_sums
         rest = Range(as_index(start), as_index(a.shape[1]))
         if a.shape[1] >= size and not self.unrolled:
             steps, rest = self._in_steps(rest, size)

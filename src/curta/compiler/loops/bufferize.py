@@ -14,7 +14,7 @@ from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store, memory_of
 from curta.compiler.loops.schedule import Schedule
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import is_symbolic_dim
 
 ALIGNMENT = 64  # bytes, of temporaries
@@ -34,14 +34,13 @@ class BufferPlacement:
 
 
 def placement_of(
-    kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]
+    kernel: Kernel, plan: Schedule, outside: Iterable[Buffer], tuning: Tuning
 ) -> BufferPlacement:
     """The placement for a kernel; `outside` are the buffers others see."""
     seen = set(outside)
     stored = {s.buffer: (nest, s) for nest in kernel.nests for s in nest.written()}
     registers: set[Buffer] = set()
     scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]] = {}
-    tuning = config.tuning
     left = tuning.rows_bytes
     for buffer in stored:
         if memory_of(buffer) in seen:

@@ -28,7 +28,7 @@ from curta.compiler.loops.nodes import (
     operands,
     walk,
 )
-from curta.config import config
+from curta.compiler.targets import Tuning
 
 _UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
@@ -36,17 +36,20 @@ Element = tuple[Expr, ...]
 """The parts of an element: two of a complex number, else one."""
 
 
-def by_width(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
+def by_width(kernel: Kernel, builder: ScalarBuilder, tuning: Tuning) -> Kernel:
     """The kernel, with other views of the buffers whose elements it only moves."""
     for parts in (2, 1):
-        kernel = _Moves(kernel, builder, parts).kernel()
+        kernel = _Moves(kernel, builder, parts, tuning.moved_choices).kernel()
     return kernel
 
 
 class _Moves:
     """The copies of a kernel that only moves elements of several parts."""
 
-    def __init__(self, kernel: Kernel, builder: ScalarBuilder, parts: int) -> None:
+    def __init__(
+        self, kernel: Kernel, builder: ScalarBuilder, parts: int, most: int
+    ) -> None:
+        self.most = most
         self.old, self.builder, self.parts = kernel, builder, parts
         self.views: dict[Buffer, Buffer] = {}
         self.done: dict[Element, Expr] = {}
@@ -112,7 +115,7 @@ class _Moves:
             if isinstance(source, Load) and self._neighbours(element):
                 used.add(source.buffer)
                 inside += operands(source)
-            elif args is not None and len(seen) <= config.tuning.moved_choices:
+            elif args is not None and len(seen) <= self.most:
                 inside.append(args[0])
                 values += args[1:]
             elif not all(isinstance(e, Const) for e in element):

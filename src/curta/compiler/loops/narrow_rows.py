@@ -53,25 +53,23 @@ from curta.compiler.loops.walks import (
     is_running,
     prefers_columns,
 )
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.dim import is_symbolic_dim
 
 
-def widen_rows(
-    kernel: Kernel, builder: ScalarBuilder, vector_bytes: int
-) -> list[Kernel]:
+def widen_rows(kernel: Kernel, builder: ScalarBuilder, target: Target) -> list[Kernel]:
     """The kernel itself, or kernels with wider rows."""
-    order = sum_order(vector_bytes)
+    order, tuning = sum_order(target), target.tuning
     parts = [Kernel(kernel.dims, (s,)) for s in kernel.nests]
     if len(parts) > 1 and not all(map(_stands_alone, kernel.nests)):
-        return [_with_rows_written_out(kernel, builder, order)]
-    candidates = [_rows(k, order) for k in parts]
+        return [_with_rows_written_out(kernel, builder, order, tuning)]
+    candidates = [_rows(k, order, tuning) for k in parts]
     if len(parts) == 1 and candidates[0] is None:
-        return [_with_rows_written_out(kernel, builder, order)]
+        return [_with_rows_written_out(kernel, builder, order, tuning)]
     if len(parts) == 1 and candidates[0] is not None:
         return candidates[0].kernels(builder)
     if not any(rows is not None and rows.is_narrow for rows in candidates):
-        return [_with_rows_written_out(kernel, builder, order)]
+        return [_with_rows_written_out(kernel, builder, order, tuning)]
     result = []
     for part, rows in zip(parts, candidates, strict=True):
         if rows is not None:
@@ -92,7 +90,7 @@ def _stands_alone(nest: LoopNest) -> bool:
     return not nest.stores if nest.folds else not nest.dims
 
 
-def _rows(kernel: Kernel, order: SumOrder) -> Rows | None:
+def _rows(kernel: Kernel, order: SumOrder, tuning: Tuning) -> Rows | None:
     """The rows of the one nest, if it gains by wider ones or by what they share."""
     (nest,) = kernel.nests
     if not kernel.dims or not nest.dims or nest.ordered or nest.selective:
@@ -102,15 +100,16 @@ def _rows(kernel: Kernel, order: SumOrder) -> Rows | None:
     if nest.folds:
         if not prefers_columns(kernel):
             return None
-        rows = Rows(kernel, order, kernel.dims[:-1], kernel.dims[-1], nest.dims)
+        ends = kernel.dims[-1], nest.dims
     else:
         if len(nest.dims) > 1:
             return None
-        rows = Rows(kernel, order, kernel.dims[:-1], nest.dims[0], kernel.dims[-1:])
+        ends = nest.dims[0], kernel.dims[-1:]
     if any(is_symbolic_dim(v.extent) for v in (*kernel.dims, *nest.dims)):
         return None
-    if kernel_cost(kernel) < config.tuning.narrow_cost:
+    if kernel_cost(kernel) < tuning.narrow_cost:
         return None
+    rows = Rows(kernel, order, kernel.dims[:-1], *ends, tuning)
     return rows if rows.is_narrow or rows.is_costly else None
 
 
@@ -136,6 +135,7 @@ class Rows:
     outer: tuple[LoopVar, ...]
     column: LoopVar
     along: tuple[LoopVar, ...]
+    tuning: Tuning
 
     @property
     def nest(self) -> LoopNest:
@@ -159,7 +159,7 @@ class Rows:
     @cached_property
     def is_narrow(self) -> bool:
         """Whether several rows can be one, and do not fill vectors by themselves."""
-        tuning, shared = config.tuning, self.shared
+        tuning, shared = self.tuning, self.shared
         row, columns = self.along[-1], self.column.extent
         if columns >= tuning.narrow_row or row.extent < 2 * tuning.narrow_row:
             return False
@@ -177,14 +177,14 @@ class Rows:
     def is_costly(self) -> bool:
         """Whether what rows share, a quotient say, takes longer than to read it."""
         shared = self.shared
-        long = math.prod(v.extent for v in self.along) >= config.tuning.narrow_row
+        long = math.prod(v.extent for v in self.along) >= self.tuning.narrow_row
         return long and _are_kept(shared) and any(weight(e) > 1 for e in shared)
 
     def kernels(self, builder: ScalarBuilder) -> list[Kernel]:
         """The repeated values, then wider rows, then the remaining rows."""
         if self.is_narrow and in_blocks(self.nest):
             return self._sums(builder)
-        rows = config.tuning.narrow_row if self.is_narrow else 1
+        rows = self.tuning.narrow_row if self.is_narrow else 1
         row = self.along[-1]
         long, left = (LoopVar(row.name, n) for n in divmod(row.extent, rows))
         name = f"{row.name}{self.column.name}" if rows > 1 else self.column.name
@@ -338,19 +338,20 @@ class Rows:
 
 
 def _with_rows_written_out(
-    kernel: Kernel, builder: ScalarBuilder, order: SumOrder
+    kernel: Kernel, builder: ScalarBuilder, order: SumOrder, tuning: Tuning
 ) -> Kernel:
     """The kernel, or one whose vectors go along rows, of which all is written out."""
     if any(is_symbolic_dim(v.extent) for v in _all_dims(kernel)):
         return kernel
-    long = [v for v in kernel.dims if v.extent >= config.tuning.narrow_row]
-    if not long or kernel_cost(kernel) < config.tuning.narrow_cost:
+    long = [v for v in kernel.dims if v.extent >= tuning.narrow_row]
+    if not long or kernel_cost(kernel) < tuning.narrow_cost:
         return kernel
     at = kernel.dims.index(long[-1])
-    rows = _WrittenOut(builder, order, kernel.dims[at], kernel.dims[at + 1 :])
+    row, inner = kernel.dims[at], kernel.dims[at + 1 :]
+    rows = _WrittenOut(builder, order, row, inner, tuning)
     if not all(map(rows.is_short, kernel.nests)):
         return kernel
-    if sum(map(rows.cost, kernel.nests)) > config.tuning.expression_cost:
+    if sum(map(rows.cost, kernel.nests)) > tuning.expression_cost:
         return kernel
     stores = [x for nest in kernel.nests for x in rows.stores(nest)]
     return Kernel(kernel.dims[:at], (LoopNest((rows.row,), tuple(stores), ()),))
@@ -370,6 +371,7 @@ class _WrittenOut:
     order: SumOrder
     row: LoopVar
     inner: tuple[LoopVar, ...]
+    tuning: Tuning
 
     def is_short(self, nest: LoopNest) -> bool:
         """Whether a nest has a few elements of each row, and stores them in order."""
@@ -383,11 +385,11 @@ class _WrittenOut:
         strips = any(f.order == "strips" for f in nest.folds)
         if strips and math.prod(v.extent for v in nest.dims) > self.order.steps:
             return False
-        most, dims = config.tuning.side_by_side, (*self.inner, *nest.dims)
+        most, dims = self.tuning.side_by_side, (*self.inner, *nest.dims)
         if any(v.extent > most for v in dims) or len(dims) > 2:
             return False
         apart = [abs(x.offset.coefficient(self.row)) for x in nest.loads]
-        if nest.folds and max(apart, default=0) > config.tuning.few_apart:
+        if nest.folds and max(apart, default=0) > self.tuning.few_apart:
             return False
         return all(self._is_in_order(s, dims) for s in nest.stores) and all(
             self._is_in_order(s, dims if f.running else self.inner)

@@ -32,7 +32,7 @@ from curta.compiler.loops.walks import (
     order_of,
     prefers_columns,
 )
-from curta.config import config
+from curta.compiler.targets import Target
 from curta.core.dim import max_dim, min_dim, typical
 
 
@@ -41,16 +41,14 @@ def piece_index(pieces: int) -> LoopVar:
     return LoopVar("piece", pieces)
 
 
-def split_folds(
-    kernel: Kernel, builder: ScalarBuilder, vector_bytes: int
-) -> list[Kernel]:
+def split_folds(kernel: Kernel, builder: ScalarBuilder, target: Target) -> list[Kernel]:
     """The kernel itself, or one that folds pieces and one that folds their results."""
     nest = kernel.nests[0]
     if len(kernel.nests) != 1 or not nest.folds or nest.kept or is_running(nest):
         return [kernel]
     if any(f.order != "any" for f in nest.folds):
-        return _in_blocks(kernel, nest, builder, vector_bytes)
-    first, size = nest.dims[0], _piece(kernel, nest, vector_bytes)
+        return _in_blocks(kernel, nest, builder, target)
+    first, size = nest.dims[0], _piece(kernel, nest, target)
     pieces = -(-first.extent // size)
     if typical(pieces) < 2:
         return [kernel]
@@ -65,18 +63,18 @@ def split_folds(
 
 
 def _in_blocks(
-    kernel: Kernel, nest: LoopNest, builder: ScalarBuilder, vector_bytes: int
+    kernel: Kernel, nest: LoopNest, builder: ScalarBuilder, target: Target
 ) -> list[Kernel]:
     """The kernel itself, or kernels of the blocks of its sums, and one that joins them.
 
     That is the order of sums whether there are several kernels or one.
     """
-    order = order_of(nest, vector_bytes)
+    order = order_of(nest, target)
     count = count_of([v.extent for v in nest.dims])
     separate = all(f.order in BLOCKED for f in nest.folds)
     if not separate or order.is_one_block(count):
         return [kernel]
-    if _piece(kernel, nest, vector_bytes) >= nest.dims[0].extent:
+    if _piece(kernel, nest, target) >= nest.dims[0].extent:
         return [kernel]
     blocks = LoopVar("block", -(-count // order.block))
     parts = Parts(nest.folds, (blocks, *kernel.dims), builder)
@@ -156,11 +154,11 @@ class Parts:
         )
 
 
-def _piece(kernel: Kernel, nest: LoopNest, vector_bytes: int) -> int:
+def _piece(kernel: Kernel, nest: LoopNest, target: Target) -> int:
     """How much of the first inner dim is a piece; all of it if not worth a split."""
-    tuning = config.tuning
+    tuning = target.tuning
     extent = nest.dims[0].extent
-    width = columns_at_once(kernel, vector_bytes)
+    width = columns_at_once(kernel, target)
     iterations = math.prod(v.extent for v in kernel.dims)
     if prefers_columns(kernel):
         columns = kernel.dims[-1].extent

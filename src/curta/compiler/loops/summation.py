@@ -30,7 +30,7 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from curta._base.lazy_dataclass import dataclass
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.dim import is_symbolic_dim
 
 T = TypeVar("T")
@@ -126,22 +126,22 @@ class SumOrder:
         return start if result is None else combine(start, result)
 
 
-def sum_order(vector_bytes: int, kind: str = "blocks") -> SumOrder:
-    """The order of sums on a machine with vectors of so many bytes.
+def sum_order(target: Target, kind: str = "blocks") -> SumOrder:
+    """The order of sums on a machine, which follows from the width of its vectors.
 
     `kind` is the order of a fold (nodes.py).
     """
-    tuning = config.tuning
-    register = max(1, vector_bytes // 4)
+    tuning = target.tuning
+    register = max(1, target.vector_bytes // 4)
     lanes = register * tuning.sum_vectors
     steps, groups = tuning.sum_steps, tuning.sum_groups
     order = SumOrder(lanes, register, steps, groups, tuning.sum_staged)
     return order.strips if kind == "strips" else order
 
 
-def sum_kind(columns: int) -> Literal["blocks", "strips"]:
+def sum_kind(columns: int, tuning: Tuning) -> Literal["blocks", "strips"]:
     """The order of a reduction with kept dims of so many elements behind it."""
-    many = not is_symbolic_dim(columns) and columns >= config.tuning.narrow_row
+    many = not is_symbolic_dim(columns) and columns >= tuning.narrow_row
     return "strips" if many else "blocks"
 
 

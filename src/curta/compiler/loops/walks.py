@@ -21,7 +21,7 @@ from curta.compiler.loops.nodes import (
     walk,
 )
 from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of, sum_order
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.dim import is_symbolic_dim, typical
 
 
@@ -58,40 +58,39 @@ def in_blocks(nest: LoopNest) -> bool:
     return any(f.order in BLOCKED for f in nest.folds)
 
 
-def order_of(nest: LoopNest, vector_bytes: int) -> SumOrder:
+def order_of(nest: LoopNest, target: Target) -> SumOrder:
     """The order of the sums of a nest: all of them have one."""
     strips = any(f.order == "strips" for f in nest.folds)
-    return sum_order(vector_bytes, "strips" if strips else "blocks")
+    return sum_order(target, "strips" if strips else "blocks")
 
 
-def columns_at_once(kernel: Kernel, vector_bytes: int) -> int:
+def columns_at_once(kernel: Kernel, target: Target) -> int:
     """How many columns a piece has, whose accumulators stay in the caches."""
     sizes = [
         sum(c.dtype.itemsize for c in f.initial)
         for nest in kernel.nests
         for f in nest.folds
-        if f.order == "blocks" and not has_few_rows(nest)
+        if f.order == "blocks" and not has_few_rows(nest, target.tuning)
     ]
-    tuning = config.tuning
+    tuning = target.tuning
     if not sizes:
         return tuning.piece_of_columns
-    order = sum_order(vector_bytes)
+    order = sum_order(target)
     columns = tuning.row_bytes // (order.lanes * sum(sizes))
     most = 1 << max(0, columns.bit_length() - 1)
     return max(order.register, min(most, tuning.piece_of_columns))
 
 
-def has_few_rows(nest: LoopNest) -> bool:
+def has_few_rows(nest: LoopNest, tuning: Tuning) -> bool:
     """Whether the rows of columns are few enough to be added up in registers."""
     count = count_of([v.extent for v in nest.dims[nest.kept :]])
-    tuning = config.tuning
-    most = tuning.rows_at_once // (1 if is_light(nest) else 2)
+    most = tuning.rows_at_once // (1 if is_light(nest, tuning) else 2)
     return not is_symbolic_dim(count) and count <= min(most, tuning.sum_steps)
 
 
-def is_light(nest: LoopNest) -> bool:
+def is_light(nest: LoopNest, tuning: Tuning) -> bool:
     """Whether several rows of a nest fit in registers."""
-    return sum(map(weight, nest.body)) <= config.tuning.light_body
+    return sum(map(weight, nest.body)) <= tuning.light_body
 
 
 def varies(expr: Expr) -> set[LoopVar]:

@@ -36,10 +36,10 @@ from curta.compiler.lower.register_blocks import (
     stores,
 )
 from curta.compiler.lower.registers import RegisterLowering
-from curta.compiler.rewrite.inline import Expand, inline_calls
+from curta.compiler.rewrite.expansions import expansions
+from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.rewrite.simplify import simplify
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.dim import may_exceed, typical
@@ -62,7 +62,7 @@ def lane_code(
     eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer], target: Target
 ) -> Region | None:
     """The code of a loop over many examples; None if it does not qualify."""
-    extent = _examples(eqn)
+    extent = _examples(eqn, target.tuning)
     if extent is None:
         return None
     avals = [v.aval for v in eqn.outvars]
@@ -78,19 +78,19 @@ def lane_code(
     return Region(tuple(lowering.blocks[0]), lowering.lane)
 
 
-def _examples(eqn: Eqn) -> int | None:
+def _examples(eqn: Eqn, tuning: Tuning) -> int | None:
     """How many examples a loop may be over: the first dim of its largest carry."""
     if eqn.op.loop is None:
         return None
     carried = [
         v.aval
         for v in eqn.outvars[: eqn.op.loop.carry]
-        if may_exceed(v.aval.size, config.tuning.register_elements)
+        if may_exceed(v.aval.size, tuning.register_elements)
     ]
     if not carried:
         return None
     shape = max(carried, key=lambda a: typical(a.size)).shape
-    return shape[0] if typical(shape[0]) >= config.tuning.fewest_lanes else None
+    return shape[0] if typical(shape[0]) >= tuning.fewest_lanes else None
 
 
 class LaneElements(RegisterElements):
@@ -161,7 +161,7 @@ class BatchLowering(RegisterLowering):
 
     def __init__(self, extent: int, target: Target) -> None:
         super().__init__(target)
-        self.most_rows: int = config.tuning.lane_vectors
+        self.most_rows: int = self.tuning.lane_vectors
         self.most_products: int = 8 * self.most_rows
         self._values = 0
         self.lane: LoopVar = LoopVar("example", extent)
@@ -202,7 +202,7 @@ class BatchLowering(RegisterLowering):
 
     def _fits(self, aval: ShapedArray) -> bool:
         size = self.elements_of(aval)
-        return 0 < size <= config.tuning.lane_vectors
+        return 0 < size <= self.tuning.lane_vectors
 
     def may_be_in_place(self, aval: ShapedArray) -> bool:
         return False
@@ -239,7 +239,7 @@ class BatchLowering(RegisterLowering):
             except Crossing:
                 continue
             self._values += len(values)
-            if self._values > config.tuning.lane_values:
+            if self._values > self.tuning.lane_values:
                 raise CannotUseRegisters("too many values")
             result = self._buffer(aval, dim, "register")
             self.add(self._nest(dim, stores(result, ZERO, values)), level)
@@ -313,7 +313,7 @@ class BatchLowering(RegisterLowering):
         self.save(atom, array, as_index(iteration) * atom.aval.size)
 
     def condition(self, op: While, args: Sequence[Atom]) -> ClosedJaxpr:
-        return _examples_that_go_on(op, args, self.expand) or op.cond_jaxpr
+        return _examples_that_go_on(op, args, self.target) or op.cond_jaxpr
 
     def row(self, x: Atom, iteration: LoopVar, level: int) -> Var:
         aval = x.aval.update(shape=x.aval.shape[1:])
@@ -334,14 +334,14 @@ class BatchLowering(RegisterLowering):
 
 
 def _examples_that_go_on(
-    op: While, args: Sequence[Atom], expand: Expand
+    op: While, args: Sequence[Atom], target: Target
 ) -> ClosedJaxpr | None:
     """Which examples go on, if the loop leaves alone the others; None if it does not.
 
     The condition is that any of them does, and the body selects by the same flags
     between what it has computed and the carry as it was.
     """
-    cond, body = (_flat(x, expand) for x in (op.cond_jaxpr, op.body_jaxpr))
+    cond, body = (_flat(x, target) for x in (op.cond_jaxpr, op.body_jaxpr))
     made = {v: e for e in cond.jaxpr.eqns for v in e.outvars}
     (out,) = cond.jaxpr.outvars
     test = _made_by(ReduceOr, out, made)
@@ -363,9 +363,9 @@ def _examples_that_go_on(
     return ClosedJaxpr(dce_jaxpr(jaxpr), cond.consts)
 
 
-def _flat(closed: ClosedJaxpr, expand: Expand) -> ClosedJaxpr:
-    flat = inline_calls(closed, expand)
-    return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
+def _flat(closed: ClosedJaxpr, target: Target) -> ClosedJaxpr:
+    flat = inline_calls(closed, expansions(target))
+    return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr, target)), flat.consts)
 
 
 def _made_by(cls: type[Op], atom: Atom, made: dict[Var, Eqn]) -> Eqn | None:

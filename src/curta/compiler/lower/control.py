@@ -32,7 +32,6 @@ from curta.compiler.lower.items import RegionItem
 from curta.compiler.lower.loop_parts import Parts, parts_of
 from curta.compiler.lower.registers import register_code
 from curta.compiler.lower.routines import in_memory
-from curta.config import config
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
@@ -56,7 +55,7 @@ def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
     code = lane_code(eqn, operands, results, lowering.target)
     if code is not None:
         return lowering.items.append(RegionItem(eqn, operands, results, code))
-    parts = parts_of(eqn)
+    parts = parts_of(eqn, lowering.tuning)
     if parts is not None:
         program = lowering.lower_part(parts.body, _in_place(eqn), True)
         if not program.runs_python:  # only the caller's thread may run Python
@@ -89,7 +88,7 @@ def _tie_carries(
     results: tuple[Buffer, ...],
 ) -> None:
     """Tie the large carries of a loop in registers to what they begin as."""
-    loop, most = eqn.op.loop, config.tuning.register_elements
+    loop, most = eqn.op.loop, lowering.tuning.register_elements
     starts = loop.initial(operands) if loop else ()
     for var, result, start in zip(eqn.outvars, results, starts, strict=False):
         if may_exceed(var.aval.size, most):
@@ -196,7 +195,7 @@ class _ProgramLoop:
         self.part: LoopVar | None = None
         self.chunk: LoopVar | None = None
         if parts:
-            most = config.tuning.part_arenas if self.body.arena_bytes else parts.count
+            most = lowering.tuning.part_arenas if self.body.arena_bytes else parts.count
             self.part = LoopVar("part", parts.count)
             self.chunk = LoopVar("chunk", min(parts.count, most))
 
@@ -308,7 +307,7 @@ class _ProgramLoop:
         """A call that answers signals, in loops that call Python, now and then."""
         if not any(p.runs_python for p in self.programs):
             return ()
-        most = config.tuning.interruptible_cost // 4
+        most = self.lowering.tuning.interruptible_cost // 4
         cost = sum(p.cost for p in self.programs)
         calls = -(-most // max(cost, 1))  # the estimate may be 0
         every = 1 << max(calls - 1, 0).bit_length()

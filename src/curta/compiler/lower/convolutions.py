@@ -27,7 +27,7 @@ from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.dots import KINDS, summing_dtype
 from curta.compiler.lower.item_builder import ItemBuilder
 from curta.compiler.lower.items import LibraryItem
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.avals import ShapedArray
 from curta.core.dim import typical
 from curta.core.jaxpr import Atom, Eqn
@@ -87,21 +87,21 @@ def conv_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
         return lowering.emit_map(
             result, index, lowering.builder.const(0, out.dtype), "zeros"
         )
-    few = _has_few_features(conv)
-    if few and conv.depth <= config.tuning.written_products:
+    few = _has_few_features(conv, lowering.tuning)
+    if few and conv.depth <= lowering.tuning.written_products:
         return lowering.emit_map(result, index, _sum(lowering, conv, index), op.name)
     if working in KINDS and not few:
         return _product_items(lowering, conv, result)
     return _fold(lowering, conv, index, result)
 
 
-def _has_few_features(conv: _Conv) -> bool:
+def _has_few_features(conv: _Conv, tuning: Tuning) -> bool:
     """Whether vectors run better along other dims than features."""
     if conv.groups > 1 or conv.working.kind == "i":
-        return conv.features < config.tuning.vector_features
-    many = conv.inputs >= config.tuning.many_inputs
+        return conv.features < tuning.vector_features
+    many = conv.inputs >= tuning.many_inputs
     return conv.features == 1 and (
-        conv.inputs == 1 or many or conv.depth <= config.tuning.short_sum
+        conv.inputs == 1 or many or conv.depth <= tuning.short_sum
     )
 
 
@@ -327,7 +327,8 @@ def _kernel(lowering: ItemBuilder, conv: _Conv) -> _Kernel:
     panels = -(-conv.features // width)
     buffer, strides = lowering.buffer_of(rhs), _strides(rhs.aval.shape)
     window = tuple(strides[d] for d in rhs_spec[2:])
-    close = panels == 1 or strides[rhs_spec[1]] * size < config.tuning.kernel_row_bytes
+    row_bytes = lowering.tuning.kernel_row_bytes
+    close = panels == 1 or strides[rhs_spec[1]] * size < row_bytes
     large = rhs.aval.size > conv.lhs.aval.size  # the cotangent, in a kernel's gradient
     side_by_side = rhs_spec[0] == len(rhs_spec) - 1
     if buffer is not None and rhs.aval.dtype == conv.working and side_by_side:

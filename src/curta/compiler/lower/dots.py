@@ -22,8 +22,7 @@ from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.item_builder import ItemBuilder
 from curta.compiler.lower.packed_dots import emit_product, packed_dot, packed_kind
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.dim import typical
 from curta.core.jaxpr import Atom, Eqn
@@ -45,7 +44,7 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     out = eqn.outvars[0].aval
     working = summing_dtype(out.dtype)
     shape = batch, m, n, k = _sizes(op, left.aval, right.aval)
-    kind = _kind(working, typical(math.prod(shape)))
+    kind = _kind(working, typical(math.prod(shape)), lowering.tuning)
     if kind is None or not is_matrix_product(op, left.aval, right.aval, working):
         return _fold(lowering, eqn, result, working)
     to = result
@@ -60,7 +59,7 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
         dims = left_batch, left_free, left_sum
         a, a_flipped = _matrix(lowering, left, dims, working)
         # Packing a panel for each of many small matrices takes longer than they do.
-        small = batch > 1 and typical(n * k) <= config.tuning.upright_matrix
+        small = batch > 1 and typical(n * k) <= lowering.tuning.upright_matrix
         dims = right_batch, right_sum, right_free
         b, b_flipped = _matrix(lowering, right, dims, working, upright=small)
         dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
@@ -107,9 +106,9 @@ def summing_dtype(dtype: Any) -> Any:
     return computed_dtype(dtype)
 
 
-def _kind(dtype: Any, work: int) -> str | None:
+def _kind(dtype: Any, work: int, tuning: Tuning) -> str | None:
     """How the product kernels call a dtype; None where a fold does better."""
-    if dtype.kind != "f" and work < config.tuning.called_dot_work:
+    if dtype.kind != "f" and work < tuning.called_dot_work:
         return None
     return KINDS.get(dtype)
 

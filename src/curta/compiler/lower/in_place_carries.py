@@ -18,7 +18,7 @@ from curta.compiler.loops.index import ZERO, as_index, row_major
 from curta.compiler.loops.lower import Operand
 from curta.compiler.loops.nodes import Buffer, Copy, LoopNest, Store, View
 from curta.compiler.lower.register_blocks import RegisterBlocks
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.dim import may_exceed
@@ -105,7 +105,7 @@ class InPlaceCarries:
         shape = op.update_shape(*[a.aval for a in args])
         if (
             not self.owns(array, level)
-            or not 0 < math.prod(shape) <= config.tuning.in_place_updates
+            or not 0 < math.prod(shape) <= lowering.tuning.in_place_updates
         ):
             raise CannotUseRegisters(
                 "an update of many elements, or of what others need"
@@ -190,14 +190,14 @@ class BranchAliases:
         return [self._arrays.name(aval, r, level) for aval, r in pairs]
 
 
-def may_be_in_place(closed: ClosedJaxpr) -> bool:
+def may_be_in_place(closed: ClosedJaxpr, tuning: Tuning) -> bool:
     """Whether the large values of a loop's body may all be updates: a first look."""
-    return all(map(_is_light, closed.jaxpr.eqns))
+    return all(_is_light(e, tuning) for e in closed.jaxpr.eqns)
 
 
-def _is_light(eqn: Eqn) -> bool:
+def _is_light(eqn: Eqn, tuning: Tuning) -> bool:
     op = eqn.op
     if op.regions or op.updates_first or isinstance(op, JaxprOp):
         return True
-    most = config.tuning.register_elements
+    most = tuning.register_elements
     return not any(may_exceed(v.aval.size, most) for v in eqn.outvars)

@@ -17,7 +17,7 @@ from curta.compiler.loops.nodes import Buffer, Fold, Order, Store
 from curta.compiler.loops.summation import sum_kind
 from curta.compiler.lower.items import Item, LoopItem
 from curta.compiler.rewrite.values import Values
-from curta.compiler.targets import Target
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.dtypes import physical_dtype
@@ -44,6 +44,7 @@ class ItemBuilder:
         target: Target,
     ) -> None:
         self.target = target
+        self.tuning: Tuning = target.tuning
         self.host = host
         self.lower_part = lower_part
         self.values = values
@@ -173,7 +174,7 @@ class ItemBuilder:
         runs = running is not None
         order: Order = code.order
         if order == "blocks":
-            order = "joined" if runs else sum_kind(columns)
+            order = "joined" if runs else sum_kind(columns, self.tuning)
         fold = Fold(x, start, left, right, new, stores, runs, later, order)
         dims = variables(kept)
         item = LoopItem((*dims, *inner), (), (fold,), len(dims), label=label)

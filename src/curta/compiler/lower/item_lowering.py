@@ -54,8 +54,7 @@ from curta.compiler.rewrite.values import (
     is_joined,
     is_virtual,
 )
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim, typical
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
@@ -86,6 +85,7 @@ class LoweredItems:
         builder: the builder of the scalar expressions in the items.
         variables: the buffer of each materialised value of the jaxpr.
         ties: results that begin as an operand, each with that.
+        tuning: the limits of the target.
     """
 
     items: tuple[Item, ...]
@@ -96,6 +96,7 @@ class LoweredItems:
     builder: ScalarBuilder
     variables: Mapping[Var, Buffer]
     ties: Mapping[Buffer, Buffer]
+    tuning: Tuning
 
 
 def _no_parts(_: ClosedJaxpr, __: InPlace, ___: bool) -> Callee:
@@ -116,7 +117,7 @@ def lower_to_items(
     host: frozenset[Eqn] = frozenset()
     free = {jaxpr.invars[i]: out for i, out in (in_place or {}).items()}
     while True:
-        values = decide(jaxpr, host)
+        values = decide(jaxpr, target.tuning, host)
         lowering = ItemLowering(jaxpr, values, host, lower_part, free, target)
         refused = lowering.run()
         if refused is None:
@@ -162,6 +163,7 @@ class ItemLowering(ItemBuilder):
         return LoweredItems(
             interiors_first(self.items, self.ties), self.inputs, self.consts,
             tuple(self.outputs), self.avals, self.builder, self.buffers, self.ties,
+            self.tuning,
         )  # fmt: skip
 
     def _eqn(self, eqn: Eqn) -> None:
@@ -254,11 +256,11 @@ class ItemLowering(ItemBuilder):
         if (there := self._renamed(var)) is not None:
             self.buffers[var] = there
             return
-        if is_joined(eqn):
+        if is_joined(eqn, self.tuning):
             return self._join(eqn, self._buffer(var, "v"))
         large = typical(
             var.aval.size
-        ) >= config.tuning.large_join and not self._has_columns(var)
+        ) >= self.tuning.large_join and not self._has_columns(var)
         if large and self._in_regions(var):
             return
         if not var.aval.size:
@@ -319,7 +321,7 @@ class ItemLowering(ItemBuilder):
     def _has_columns(self, var: Var) -> bool:
         """Whether a map's last dim is a few columns: parts, or the same repeated."""
         shape, definition = var.aval.shape, self.values.definitions.get(var)
-        most = config.tuning.side_by_side
+        most = self.tuning.side_by_side
         if definition is None or not shape or is_symbolic_dim(shape[-1]):
             return False
         if not 1 < shape[-1] <= most:

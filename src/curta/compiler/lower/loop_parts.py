@@ -18,7 +18,7 @@ import numpy as np
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.rewrite.inline import with_variables
 from curta.compiler.rewrite.values import is_virtual, op_cost
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -43,7 +43,7 @@ class Parts:
     results: tuple[bool, ...]
 
 
-def parts_of(eqn: Eqn) -> Parts | None:
+def parts_of(eqn: Eqn, tuning: Tuning) -> Parts | None:
     """The parts of a scan, if it has independent rows and enough to do."""
     loop = eqn.op.loop
     if loop is None or loop.iterations is None or eqn.effects:
@@ -55,17 +55,15 @@ def parts_of(eqn: Eqn) -> Parts | None:
         return None
     if any(is_symbolic_dim(v.aval.size) for v in (*eqn.invars, *eqn.outvars)):
         return None  # the number of parts is a divisor of the number of rows
-    carried = [
-        v for v in body.outvars[: loop.carry] if v.aval.size > config.tuning.part_own
-    ]
+    carried = [v for v in body.outvars[: loop.carry] if v.aval.size > tuning.part_own]
     if not carried or not carried[0].aval.shape:
         return None
     extent = carried[0].aval.shape[0]
     row = sum(v.aval.size * v.aval.dtype.itemsize for v in carried) // extent
-    rows = _rows(extent, row)
-    if rows == extent or _work(body) * loop.iterations < config.tuning.part_work:
+    rows = _rows(extent, row, tuning)
+    if rows == extent or _work(body) * loop.iterations < tuning.part_work:
         return None
-    row_dims = _Rows(loop, extent).row_dims()
+    row_dims = _Rows(loop, extent, tuning).row_dims()
     if row_dims is None:
         return None
     return Parts(
@@ -76,11 +74,11 @@ def parts_of(eqn: Eqn) -> Parts | None:
     )
 
 
-def _rows(extent: int, row_bytes: int) -> int:
+def _rows(extent: int, row_bytes: int, tuning: Tuning) -> int:
     """The rows of a part: few, but enough to fill vectors, tiles and cache lines."""
     least = max(
-        config.tuning.part_rows,
-        config.tuning.part_bytes // max(1, row_bytes),
+        tuning.part_rows,
+        tuning.part_bytes // max(1, row_bytes),
     )
     counts = range(extent // least, 1, -1)
     return extent // next((n for n in counts if extent % n == 0), 1)
@@ -107,7 +105,8 @@ class _Mixed(Exception):
 class _Rows:
     """Finds for each variable the dim of its rows."""
 
-    def __init__(self, loop: LoopView, extent: int) -> None:
+    def __init__(self, loop: LoopView, extent: int, tuning: Tuning) -> None:
+        self.own: int = tuning.part_own
         self.body, self.extent = loop.body.jaxpr, extent
         self.carried, first = loop.carry, loop.consts
         self.carry = self.body.invars[first : first + self.carried]
@@ -119,7 +118,7 @@ class _Rows:
         """The dims, where there are any; None if the rows are not independent."""
         try:
             for var in self.carry:
-                if var.aval.size > config.tuning.part_own:
+                if var.aval.size > self.own:
                     self._put(var, 0)
             while True:
                 self.grown = False
@@ -200,10 +199,7 @@ class _Rows:
                 raise _Mixed
         for eqn in self.body.eqns:
             shared = not any(v in self.dim_of for v in eqn.outvars)
-            large = any(
-                v.aval.size > config.tuning.part_own
-                for v in (*eqn.invars, *eqn.outvars)
-            )
+            large = any(v.aval.size > self.own for v in (*eqn.invars, *eqn.outvars))
             if shared and large and not is_virtual(eqn.op):
                 raise _Mixed
 

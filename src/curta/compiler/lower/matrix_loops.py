@@ -30,7 +30,7 @@ from curta.compiler.rewrite.matrix_loops import (
     is_small,
     vectors_of,
 )
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Eqn
 
@@ -46,7 +46,7 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
     results = lowering.results(eqn)
     lanes, strip = vectors_of(op, avals, lowering.target)
     block = LoopVar("block", -(-count // lanes))
-    chunk = LoopVar("chunk", _chunks(algorithm, count, block.extent, dtype))
+    chunk = LoopVar("chunk", _chunks(lowering, algorithm, count, block.extent, dtype))
     b = lowering.builder
     first = as_index(block) * lanes
     if count % lanes:
@@ -57,8 +57,12 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
         size = array.size // count
         return Buffer(array.name, array.dtype, lanes * size, View(array, first * size))
 
-    unrolled = _fit_registers(algorithm) if lanes > 1 else is_small(op, avals)
-    machine = LoopMachine(b, dtype, unrolled, lanes, strip)
+    unrolled = (
+        _fit_registers(algorithm, lowering.tuning)
+        if lanes > 1
+        else is_small(op, avals, lowering.tuning)
+    )
+    machine = LoopMachine(b, dtype, lowering.tuning, unrolled, lanes, strip)
     # A matrix that is alone is changed where the result lies.
     written = dict(zip(algorithm.results, map(rows, results), strict=True))
     there = written if lanes == 1 and not unrolled else {}
@@ -73,9 +77,9 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
     lowering.items.append(RegionItem(eqn, operands, results, region, memory))
 
 
-def _fit_registers(algorithm: Algorithm) -> bool:
+def _fit_registers(algorithm: Algorithm, tuning: Tuning) -> bool:
     """Whether registers have room for the matrices of a block."""
-    tuning, (first, *_) = config.tuning, algorithm.arrays
+    first, *_ = algorithm.arrays
     if max(first.shape) > tuning.register_matrix:
         return False
     return all(math.prod(a.shape) <= tuning.lane_vectors for a in algorithm.arrays)
@@ -113,8 +117,10 @@ def _matrices(
     return matrices, tuple(memory)
 
 
-def _chunks(algorithm: Algorithm, count: int, blocks: int, dtype: Any) -> int:
+def _chunks(
+    lowering: ItemBuilder, algorithm: Algorithm, count: int, blocks: int, dtype: Any
+) -> int:
     """How many blocks are worked on at a time, in memory of their own."""
     work = count * algorithm.work * (4 if dtype.kind == "c" else 1)
-    most = min(blocks, config.tuning.lane_chunks)
-    return max(1, min(most, work // config.tuning.lane_chunk_work))
+    most = min(blocks, lowering.tuning.lane_chunks)
+    return max(1, min(most, work // lowering.tuning.lane_chunk_work))

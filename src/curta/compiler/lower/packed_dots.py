@@ -30,7 +30,6 @@ from curta.compiler.loops.nodes import Buffer, Store
 from curta.compiler.lower.item_builder import ItemBuilder
 from curta.compiler.lower.items import LibraryItem, LoopItem
 from curta.compiler.targets import Target
-from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import Atom
@@ -46,7 +45,7 @@ def packed_kind(
     dtypes: Sequence[Any], sums: Any, shape: Shape, target: Target
 ) -> str | None:
     """The kind of words for a product that is added up in a dtype, if it gains."""
-    if any(map(is_symbolic_dim, shape)) or min(shape[1:]) < config.tuning.packed_dot:
+    if any(map(is_symbolic_dim, shape)) or min(shape[1:]) < target.tuning.packed_dot:
         return None
     names = {physical_dtype(dtype).name for dtype in dtypes}
     kind = None
@@ -88,7 +87,7 @@ def emit_product(
     """Add the items of a product: the tiles, and a sum of the parts of many steps."""
     dtype, parts = lowering.dtype(result), 1
     if dtype.kind == "f" and not is_symbolic_dim(dot.work):
-        parts = Blocking(dot, lowering.target.vector_bytes).parts
+        parts = Blocking(dot, lowering.target.vector_bytes, lowering.tuning).parts
     if parts == 1:
         return lowering.items.append(LibraryItem(dot, operands, (result,)))
     shape = (dot.batch, dot.m, dot.n)

@@ -40,8 +40,7 @@ from curta.compiler.loops.nodes import (
     View,
     walk,
 )
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.dim import may_exceed
 from curta.core.evaluate import as_numpy
@@ -96,8 +95,9 @@ class RegisterBlocks:
 
     def __init__(self, target: Target) -> None:
         self.target: Target = target
-        self.most_rows: int = config.tuning.unrolled_rows
-        self.most_products: int = config.tuning.unrolled_products
+        self.tuning: Tuning = target.tuning
+        self.most_rows: int = self.tuning.unrolled_rows
+        self.most_products: int = self.tuning.unrolled_products
         self.builder: ScalarBuilder = ScalarBuilder()
         self.blocks: list[list[Statement]] = [[]]
         self.buffers: dict[Var, Buffer] = {}
@@ -124,7 +124,7 @@ class RegisterBlocks:
 
     def may_be_in_place(self, aval: ShapedArray) -> bool:
         """Whether a value is so large that it is to stay in memory."""
-        return may_exceed(aval.size, config.tuning.register_elements)
+        return may_exceed(aval.size, self.tuning.register_elements)
 
     def require_own(
         self, index: Sequence[Any], update: Sequence[Any], element: Sequence[Any]
@@ -166,7 +166,7 @@ class RegisterBlocks:
 
     def loaded(self, aval: ShapedArray, array: Buffer, level: int) -> Var:
         """A variable for an array in memory, which is loaded unless it is long."""
-        most = 2 * config.tuning.register_elements
+        most = 2 * self.tuning.register_elements
         if may_exceed(array.size, most) or not array.size:
             return self.variable(aval, array, level)
         result = self.variable(aval, self.buffer(aval), level)
@@ -202,7 +202,7 @@ class RegisterBlocks:
         if to.in_memory and source.in_memory:
             return Copy(to, source)
         lane = LoopVar(f"lane{to.size}", to.size)
-        few = to.size <= config.tuning.register_scalars
+        few = to.size <= self.tuning.register_scalars
         offsets = [as_index(i) for i in range(to.size)] if few else [as_index(lane)]
         load = self.builder.load_where
         return LoopNest(
@@ -258,7 +258,7 @@ class RegisterBlocks:
 
     def require(self, aval: ShapedArray) -> None:
         """Raise `CannotUseRegisters` unless a value can be in registers."""
-        require_small(aval)
+        require_small(aval, self.tuning)
 
     def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
         """A statement for a value whose element at an index is given.
@@ -267,14 +267,15 @@ class RegisterBlocks:
         cost much; others as the lanes of a vector.
         """
         # Values that are read by halves may be twice as large.
-        if aval.size > 2 * config.tuning.register_elements:
+        if aval.size > 2 * self.tuning.register_elements:
             raise CannotUseRegisters(f"{aval.size} elements")
         shape, result = aval.shape, self.buffer(aval)
         lane = LoopVar(f"lane{aval.size}", aval.size)
         if aval.size > 1:
             values = parts(element(unravel(as_index(lane), shape)))
         if aval.size > 1 and (
-            aval.size > config.tuning.register_scalars or not _is_light(values)
+            aval.size > self.tuning.register_scalars
+            or not _is_light(values, self.tuning)
         ):
             first = as_index(lane) * len(values)
             self.add(LoopNest((lane,), stores(result, first, values), ()), level)
@@ -293,7 +294,7 @@ class RegisterBlocks:
     def add(self, statement: Statement, level: int | None = None) -> None:
         """Append a statement to the block of a level, or to the innermost one."""
         self._steps += 1
-        if self._steps > config.tuning.register_steps:
+        if self._steps > self.tuning.register_steps:
             raise CannotUseRegisters("too many steps")
         self.blocks[-1 if level is None else level].append(statement)
 
@@ -308,7 +309,7 @@ class RegisterBlocks:
         return constant_of(atom) if isinstance(atom, Literal) else self.known.get(atom)
 
     def new_constant(self, aval: ShapedArray, value: NDArray) -> Var:
-        require_small(aval)
+        require_small(aval, self.tuning)
         var = Var(aval)
         self.known[var] = np.asarray(value, physical_dtype(aval.dtype), order="C")
         self._level[var] = 0
@@ -336,17 +337,17 @@ def require_native(aval: ShapedArray) -> None:
         raise CannotUseRegisters(f"values of {dtype}")
 
 
-def require_small(aval: ShapedArray) -> None:
+def require_small(aval: ShapedArray, tuning: Tuning) -> None:
     """Raise `CannotUseRegisters` for what does not fit registers."""
     require_native(aval)
-    if not 0 < aval.size <= config.tuning.register_elements:
+    if not 0 < aval.size <= tuning.register_elements:
         raise CannotUseRegisters(f"{aval.size} elements")
 
 
-def _is_light(values: Sequence[Expr]) -> bool:
+def _is_light(values: Sequence[Expr], tuning: Tuning) -> bool:
     """Whether expressions are quickly computed one by one."""
     for e in walk(values):
-        if isinstance(e, Load) and e.buffer.size > 2 * config.tuning.register_scalars:
+        if isinstance(e, Load) and e.buffer.size > 2 * tuning.register_scalars:
             return False
         if isinstance(e, Instr) and e.name.startswith("math."):
             return False

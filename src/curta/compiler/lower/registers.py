@@ -27,8 +27,7 @@ from curta.compiler.rewrite.in_place import with_late_updates
 from curta.compiler.rewrite.inline import Expand, inline_calls
 from curta.compiler.rewrite.simplify import simplify
 from curta.compiler.rewrite.values import is_virtual, op_cost
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -45,7 +44,7 @@ def register_code(
 ) -> Region | None:
     """The code of a control-flow eqn; None if it does not qualify."""
     avals = [v.aval for v in eqn.outvars]
-    if not _is_small(eqn):
+    if not _is_small(eqn, target.tuning):
         return None
     try:
         lowering = RegisterLowering(target)
@@ -59,7 +58,7 @@ def register_code(
     return Region(tuple(lowering.blocks[0]))
 
 
-def _is_small(eqn: Eqn) -> bool:
+def _is_small(eqn: Eqn, tuning: Tuning) -> bool:
     """Whether the values of a loop, or of a branch, may all be small: a first look.
 
     All but what a loop carries and updates in memory.
@@ -68,12 +67,12 @@ def _is_small(eqn: Eqn) -> bool:
     if loop is not None:
         avals = loop.body.out_avals
     large = [
-        i
-        for i, a in enumerate(avals)
-        if may_exceed(a.size, config.tuning.register_elements)
+        i for i, a in enumerate(avals) if may_exceed(a.size, tuning.register_elements)
     ]
     return not large or (
-        loop is not None and large[-1] < loop.carry and may_be_in_place(loop.body)
+        loop is not None
+        and large[-1] < loop.carry
+        and may_be_in_place(loop.body, tuning)
     )
 
 
@@ -91,7 +90,7 @@ class RegisterLowering(RegisterBlocks):
     def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
         """The statements of a jaxpr; what its results are."""
         flat = inline_calls(closed, self.expand)
-        jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr)))
+        jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr, self.target)))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
             env[var] = self.new_constant(var.aval, const_as_numpy(value, var.aval))
@@ -120,7 +119,7 @@ class RegisterLowering(RegisterBlocks):
         for aval in avals:
             self.require(aval)
         constants = [self.constant(a) for a in args]
-        few = all(a.size <= config.tuning.register_elements for a in avals)
+        few = all(a.size <= self.tuning.register_elements for a in avals)
         if few and all(c is not None for c in constants):
             with np.errstate(all="ignore"):
                 values = evaluate_op(op, constants)
@@ -137,7 +136,7 @@ class RegisterLowering(RegisterBlocks):
             self._level[out] = self.level(*args)
         depth = 1 + max((self._depth.get(a, 0) for a in args), default=0)
         moves = op_cost(op) == 0 and not any(a in self.in_place_carries for a in args)
-        if moves and depth < config.tuning.expression_depth:
+        if moves and depth < self.tuning.expression_depth:
             self._depth.update((out, depth) for out in outs)
             return outs
         for out in outs:
@@ -230,8 +229,8 @@ class RegisterLowering(RegisterBlocks):
                 now.append(self.in_place_carries.enter(x, level, array))
             else:
                 now.append(inside := self.define(x.aval, level + 1))
-                phis += _phis_of(self.buffers[inside].size)
-        if phis > config.tuning.register_carries:
+                phis += _phis_of(self.buffers[inside].size, self.tuning)
+        if phis > self.tuning.register_carries:
             raise CannotUseRegisters("too much is carried")
         return now
 
@@ -298,12 +297,12 @@ class RegisterLowering(RegisterBlocks):
         return [next(kept if in_place else rest) for in_place in large]
 
 
-def _phis_of(size: int) -> int:
+def _phis_of(size: int, tuning: Tuning) -> int:
     """The values that LLVM hands from iteration to iteration for so many numbers.
 
     Vectors of other numbers of lanes than powers of two it takes apart.
     """
-    in_vector = size > config.tuning.register_scalars and not size & (size - 1)
+    in_vector = size > tuning.register_scalars and not size & (size - 1)
     return 1 if in_vector else size
 
 

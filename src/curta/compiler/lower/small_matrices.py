@@ -41,7 +41,7 @@ def decomposed(
         CannotUseRegisters: the matrices are too large.
     """
     op, given = loops.op, [a.aval for a in args]
-    if not is_small(op, given):
+    if not is_small(op, given, lowering.tuning):
         raise CannotUseRegisters(f"matrices of {given[0].shape}")
     batch, _ = batch_and_ends(op, given)
     made = {at: _one(lowering, op, args, at) for at in lowering.indices(batch)}
@@ -69,7 +69,9 @@ def _one(
 ) -> list[Elements]:
     """The statements for one matrix of a batch; what gives elements of the results."""
     algorithm = algorithm_of(op, [a.aval for a in args])
-    machine = LoopMachine(lowering.builder, args[0].aval.dtype, unrolled=True)
+    machine = LoopMachine(
+        lowering.builder, args[0].aval.dtype, lowering.tuning, unrolled=True
+    )
     if any(as_index(i) == as_index(lane) for i in at for lane in lowering.examples):
         machine.dims = lowering.examples
     matrices = []

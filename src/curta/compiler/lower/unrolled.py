@@ -31,7 +31,6 @@ from curta.compiler.lower.register_blocks import RegisterBlocks
 from curta.compiler.lower.small_matrices import decomposed
 from curta.compiler.rewrite.by_class import by_class
 from curta.compiler.rewrite.matrix_loops import MatrixLoops
-from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom
 from curta.core.op import Op
@@ -165,7 +164,7 @@ def sum_rows(
     `most` rows are taken in by one expression. See loops/summation.py.
     """
     most = lowering.most_rows if most is None else most
-    order = sum_order(lowering.target.vector_bytes, sum_kind(columns))
+    order = sum_order(lowering.target, sum_kind(columns, lowering.tuning))
     if not order.is_one_group(rows):
         raise CannotLowerOp(f"a sum of {rows} rows")
     if rows <= most or order.lanes == 1:
@@ -269,7 +268,7 @@ def _cumulative(
     if any(d != 1 for d in aval.shape[axis + 1 :]):
         return _row_by_row(lowering, op, x, aval, working)
     ordered = code.order != "any"
-    most = sum_order(lowering.target.vector_bytes).running
+    most = sum_order(lowering.target).running
     group = min(extent, most) if ordered else extent
     distance = 1
     while distance < group:
@@ -402,8 +401,8 @@ def _product(
         large = max((0, 1), key=lambda side: args[side].aval.size)
         shape, axes = args[large].aval.shape, op.dimension_numbers[0][large]
         columns, most = columns_of(shape, axes), lowering.most_rows
-        if rows <= config.tuning.unrolled_terms and aval.size > 2:
-            most = config.tuning.unrolled_terms
+        if rows <= lowering.tuning.unrolled_terms and aval.size > 2:
+            most = lowering.tuning.unrolled_terms
         return sum_rows(lowering, args, aval, rows, term, code, columns, most)
     if words_of(op, left, right, working, lowering.target):
         raise CannotLowerOp("products of words are added up two at a time")
@@ -432,7 +431,7 @@ def _updates(
         return _window(lowering, args, aval)
     b, elements = lowering.builder, lowering.elements
     iterations = lowering.indices(op.update_shape(*[a.aval for a in args]))
-    if len(iterations) > config.tuning.unrolled_terms:
+    if len(iterations) > lowering.tuning.unrolled_terms:
         raise CannotLowerOp(f"{len(iterations)} updates in order")
     current = args[0]
     for at in iterations:

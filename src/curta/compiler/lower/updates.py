@@ -21,7 +21,7 @@ from curta.compiler.loops.lower import Operand, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Const, Expr, index_operands, walk
 from curta.compiler.lower.item_builder import ItemBuilder
 from curta.compiler.lower.items import LoopItem
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import is_multiple, typical
 from curta.core.jaxpr import Eqn
 from curta.primitives.indexing.gather import Scattering
@@ -54,7 +54,7 @@ def _parts(
     index and its shape.
     """
     whole, index = (0,) * len(shape), loop_dims(shape)
-    if typical(math.prod(shape)) < config.tuning.large_join:
+    if typical(math.prod(shape)) < lowering.tuning.large_join:
         return [(whole, shape)]
     element, *_ = _lowered(lowering, eqn, index)
     free = _independent(element)
@@ -90,7 +90,9 @@ def _updates(
     if dims and row_major(element, aval.shape).coefficient(dims[-1]) == 1:
         independent = min(independent, len(dims) - 1)  # neighbours are for vectors
     if not independent and dims and dims[-1] in free:
-        blocks = _blocks(shape, dims[-1].extent, lowering.dtype(result).itemsize)
+        blocks = _blocks(
+            shape, dims[-1].extent, lowering.dtype(result).itemsize, lowering.tuning
+        )
         if blocks > 1:
             index, dims = _in_blocks(index, dims, blocks)
             element, inside, new = _lowered(lowering, eqn, index, low)
@@ -138,17 +140,13 @@ def _shared_out(
     nbytes = typical(aval.size) * lowering.dtype(result).itemsize
     if (
         not cast(WindowUpdate, eqn.op).has_index_arrays
-        or typical(eqn.invars[2].aval.size) < config.tuning.update_work
+        or typical(eqn.invars[2].aval.size) < lowering.tuning.update_work
     ):
         return None
-    tuning = config.tuning
+    tuning = lowering.tuning
     count = min(max(nbytes // tuning.owner_bytes, 2), tuning.most_owners)
     cut = next((d for d, p in enumerate(element) if _is_data(as_index(p))), None)
-    if (
-        nbytes < config.tuning.owned_bytes
-        or cut is None
-        or typical(aval.shape[cut]) < count
-    ):
+    if nbytes < tuning.owned_bytes or cut is None or typical(aval.shape[cut]) < count:
         return None
     owner, part = LoopVar("owner", count), -(-aval.shape[cut] // count)
     ahead = b.index_value(as_index(element[cut]) - as_index(owner) * part)
@@ -187,15 +185,14 @@ def _independent(element: tuple[Any, ...]) -> set[Any]:
     return {t[0] for t in terms if len(t) == 1 and isinstance(t[0], LoopVar)}
 
 
-def _blocks(shape: tuple[int, ...], columns: int, itemsize: int) -> int:
+def _blocks(shape: tuple[int, ...], columns: int, itemsize: int, tuning: Tuning) -> int:
     """Into how many blocks to cut the columns."""
-    if typical(math.prod(shape)) < config.tuning.update_work:
+    if typical(math.prod(shape)) < tuning.update_work:
         return 1
-    for blocks in range(config.tuning.update_blocks, 1, -1):
+    for blocks in range(tuning.update_blocks, 1, -1):
         if (
             is_multiple(columns, blocks)
-            and typical(columns) // blocks * itemsize
-            >= config.tuning.update_block_bytes
+            and typical(columns) // blocks * itemsize >= tuning.update_block_bytes
         ):
             return blocks
     return 1

@@ -22,7 +22,6 @@ from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.item_builder import ItemBuilder
-from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.windowed.reductions import WindowReduction
@@ -110,7 +109,7 @@ def _fold_windows(
     def inputs(tap: Sequence[Any]) -> Scalars:
         return _elements(lowering, operands, window, code, kept, tap)
 
-    if math.prod(window.dimensions) <= config.tuning.window_taps:
+    if math.prod(window.dimensions) <= lowering.tuning.window_taps:
         total = code.initial
         for tap in window.taps() if 0 not in shape else ():
             total = code.combine(total, inputs(tap))
@@ -181,7 +180,7 @@ def selected_scatter_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> N
         return b.guarded(inside, taken, zero)
 
     reaching = _reaching(op.window) if source.aval.size else (0,)
-    if math.prod(reaching) <= config.tuning.window_taps:
+    if math.prod(reaching) <= lowering.tuning.window_taps:
         total = zero
         for back in itertools.product(*map(range, reaching)):
             total = b.add(total, part(back))
@@ -204,7 +203,7 @@ def _choose_items(
         (x,) = _elements(lowering, [operand], window, read, kept, tap)
         return x, b.index_value(_flat(window, tap), INT32)
 
-    if math.prod(window.dimensions) <= config.tuning.window_taps:
+    if math.prod(window.dimensions) <= lowering.tuning.window_taps:
         best = None
         for tap in window.taps():
             new = candidate(tap)

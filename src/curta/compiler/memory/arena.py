@@ -15,7 +15,7 @@ from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.bufferize import ALIGNMENT
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.sized import Computed, PerSizes, Sizes, number
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import is_symbolic_dim, max_dim
 
 
@@ -55,7 +55,9 @@ class Arena:
 
 
 def plan_arena(
-    ranges: Mapping[Buffer, LiveRange], reused: Mapping[Buffer, Buffer]
+    ranges: Mapping[Buffer, LiveRange],
+    reused: Mapping[Buffer, Buffer],
+    tuning: Tuning,
 ) -> Arena:
     """Return offsets for buffers: the first gap that fits.
 
@@ -73,7 +75,7 @@ def plan_arena(
     numbers = {b: i for i, b in enumerate(ends)}
     if not any(is_symbolic_dim(size) for *_, size in wanted):
         starts, end = _first_fit(wanted)
-        on_stack = end <= config.tuning.stack_arena
+        on_stack = end <= tuning.stack_arena
         offsets = {b: starts[numbers[block[b]]] for b in ranges}
         return Arena(offsets, end, on_stack, ranges)
     fitted = PerSizes(

@@ -14,7 +14,7 @@ from curta.compiler.loops.costs import kernel_cost
 from curta.compiler.loops.nodes import Kernel
 from curta.compiler.memory.places import Places
 from curta.compiler.program.work import Job, Scheduled, Work, work_accesses
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import is_symbolic_dim
 
 
@@ -22,6 +22,7 @@ def in_jobs(
     works: Sequence[Work],
     places: Places,
     often: bool,
+    tuning: Tuning,
 ) -> list[Work | Job]:
     """Works in order, with jobs in place of independent kernels that are worth it.
 
@@ -29,13 +30,13 @@ def in_jobs(
         works: what the program runs.
         places: where buffers are stored.
         often: whether the program runs many times at each call.
+        tuning: the limits of the target.
     """
-    tuning = config.tuning
     least = tuning.chunk_cost_in_loop if often else tuning.chunk_cost
     result: list[Work | Job] = []
     if not isinstance(places.arena.size, int):  # known when the program is called
         return [*works]
-    row = _Row(places)
+    row = _Row(places, tuning)
     for work in works:
         kernel = _shareable(work)
         if kernel is None or not isinstance(work, Scheduled):
@@ -57,8 +58,8 @@ def _shareable(work: Work) -> Kernel | None:
 class _Row:
     """Independent kernels in a row."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, places: Places, tuning: Tuning) -> None:
+        self.places, self.tuning = places, tuning
         self.clear()
 
     def clear(self) -> None:
@@ -72,7 +73,7 @@ class _Row:
         """The kernels, as a job if they are worth waking threads for."""
         works, costs = tuple(self.works), self.costs
         self.clear()
-        if len(works) < 2 or sum(costs) < config.tuning.job_cost:
+        if len(works) < 2 or sum(costs) < self.tuning.job_cost:
             return works
         chunks = [work.plan.chunks for work in works]
         return [Job(works, _starts(chunks, costs, least))]
@@ -80,7 +81,7 @@ class _Row:
     def add(self, work: Scheduled, kernel: Kernel) -> bool:
         """Add a kernel if it needs none of the others, and none of them needs it."""
         tasks = self.tasks + work.plan.chunks
-        if self.works and tasks > config.tuning.job_tasks:
+        if self.works and tasks > self.tuning.job_tasks:
             return False
         access = work_accesses(work)
         written = {*access.writes}

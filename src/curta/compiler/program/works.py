@@ -43,8 +43,7 @@ from curta.compiler.schedule.check import check_schedule
 from curta.compiler.schedule.kernels import kernel_schedule
 from curta.compiler.schedule.regions import region_schedule
 from curta.compiler.sized import depends_on_sizes, total
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.dim import is_symbolic_dim, typical
 from curta.core.evaluate import const_as_numpy
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -85,7 +84,7 @@ def program_of(
     groups = tuple(tuple(map(scheduled, group)) for group in steps)
     works = [work for group in groups for work in group] + [*map(scheduled, last)]
     pointers = ends_of(items)
-    arena = arena_of(works, pointers, memory)
+    arena = arena_of(works, pointers, memory, target.tuning)
     places = Places(items, memory, arena, may_overwrite)
     ends = [*jaxpr.out_avals, *jaxpr.in_avals]
     avals = [v.aval for v in jaxpr.constvars]
@@ -100,7 +99,7 @@ def program_of(
         items=items,
         plan=plan,
         groups=groups,
-        jobs=tuple(in_jobs(works, places, often)),
+        jobs=tuple(in_jobs(works, places, often, target.tuning)),
         pointers=tuple(pointers),
         may_overwrite=may_overwrite,
         workspace=workspace,
@@ -128,7 +127,7 @@ def rearranged(
     return dataclasses.replace(
         program,
         groups=tuple((work,) for work in works),
-        jobs=tuple(in_jobs(works, places, False)),
+        jobs=tuple(in_jobs(works, places, False, program.target.tuning)),
         pointers=tuple(pointers),
         memory=memory,
         arena=arena,
@@ -173,8 +172,8 @@ def steps_of(plan: FusionPlan, items: LoweredItems, target: Target) -> list[list
 
 def _kernels(kernel: Kernel, builder: ScalarBuilder, target: Target) -> list[Step]:
     """Return the kernels of a group, after the passes over kernels."""
-    given = builder, target.vector_bytes
-    wide = widen_rows(by_width(kernel, builder), *given)
+    given = builder, target
+    wide = widen_rows(by_width(kernel, builder, target.tuning), *given)
     return [k for w in wide for k in split_folds(w, *given)]
 
 
@@ -273,7 +272,9 @@ class _WorkMaker:
         if os.environ.get("CURTA_CHECK"):
             check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
             check_schedule(kernel, plan)
-        return Scheduled(kernel, plan, placement_of(kernel, plan, self.shared))
+        return Scheduled(
+            kernel, plan, placement_of(kernel, plan, self.shared, self.target.tuning)
+        )
 
     def _region(self, region: Region, arrays: Sequence[Buffer]) -> Scheduled:
         arguments = (*dict.fromkeys(arrays),)
@@ -285,11 +286,14 @@ class _WorkMaker:
 
 
 def arena_of(
-    works: Sequence[Work], ends: Sequence[Buffer], memory: MemoryAliases
+    works: Sequence[Work],
+    ends: Sequence[Buffer],
+    memory: MemoryAliases,
+    tuning: Tuning,
 ) -> Arena:
     """Return where works have what is not in the arrays of the caller."""
     steps = [[memory.root(b) for b in buffers(w)] for w in works]
-    return plan_arena(live_ranges(steps, {*ends}), memory.reused)
+    return plan_arena(live_ranges(steps, {*ends}), memory.reused, tuning)
 
 
 def needs_threads(program: Program) -> bool:
@@ -301,7 +305,8 @@ def needs_threads(program: Program) -> bool:
 
 
 def _uses_threads(program: Program) -> bool:
-    little = not program.often and typical(program.cost) <= config.tuning.alone_cost
+    most = program.target.tuning.alone_cost
+    little = not program.often and typical(program.cost) <= most
     return not little and is_parallel(program.jobs, program.target)
 
 

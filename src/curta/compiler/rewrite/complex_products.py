@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.rewrite.inline import Function
-from curta.config import config
+from curta.compiler.targets import Target
 from curta.core.avals import ShapedArray
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.dot import DotGeneral
@@ -18,17 +18,19 @@ from curta.primitives.elementwise.convert import convert_element_type
 
 
 def convolution_by_parts(
-    op: ConvGeneralDilated, avals: Sequence[ShapedArray]
+    op: ConvGeneralDilated, avals: Sequence[ShapedArray], target: Target
 ) -> Function | None:
     """Four real convolutions; None if real, or with little to do."""
     if _are_real(avals):
         return None
     features = avals[1].shape[op.dimension_numbers.rhs_spec[0]]
     terms = avals[1].size // max(1, features)
-    return _by_parts(op, avals, terms, config.tuning.complex_convolution_work)
+    return _by_parts(op, avals, terms, target.tuning.complex_convolution_work)
 
 
-def product_by_parts(op: DotGeneral, avals: Sequence[ShapedArray]) -> Function | None:
+def product_by_parts(
+    op: DotGeneral, avals: Sequence[ShapedArray], target: Target
+) -> Function | None:
     """Four real products; None if real, or if a reduction is as fast."""
     if _are_real(avals):
         return None
@@ -36,7 +38,7 @@ def product_by_parts(op: DotGeneral, avals: Sequence[ShapedArray]) -> Function |
     batch = math.prod(avals[0].shape[d] for d in op.dimension_numbers[1][0])
     if terms <= 1 or any(a.size <= batch * terms for a in avals):
         return None
-    return _by_parts(op, avals, terms, config.tuning.called_dot_work)
+    return _by_parts(op, avals, terms, target.tuning.called_dot_work)
 
 
 def _are_real(avals: Sequence[ShapedArray]) -> bool:

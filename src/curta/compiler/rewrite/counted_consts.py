@@ -16,7 +16,7 @@ import numpy as np
 from curta.compiler.rewrite.loop import renamed
 from curta.compiler.rewrite.rewriting import Context
 from curta.compiler.rewrite.values import parts_of_indices
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import const_as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Literal, Var
@@ -27,14 +27,18 @@ from curta.primitives.shape import Iota
 from curta.primitives.structure import BroadcastInDim
 
 
-def with_iotas(closed: ClosedJaxpr) -> ClosedJaxpr:
+def with_iotas(closed: ClosedJaxpr, target: Target) -> ClosedJaxpr:
     """The program with iotas in place of consts that count, and are indices."""
     if not closed.consts:
         return closed
     indices = parts_of_indices(closed.eqns).union(
         *(e.invars for e in closed.eqns if e.op.regions)  # loops may read at them
     )
-    context, names, left = Context(), dict[Var, Atom](), list[tuple[Var, Any]]()
+    context, names, left = (
+        Context(target.tuning),
+        dict[Var, Atom](),
+        list[tuple[Var, Any]](),
+    )
     for var, const in zip(closed.jaxpr.constvars, closed.consts, strict=True):
         made = None
         if var in indices and var.aval.size > 1 and _counts(var.aval.dtype):
@@ -64,11 +68,11 @@ class _CountingRow(NamedTuple):
     jumps: tuple[tuple[int, int], ...]
 
 
-def _row(numbers: Any) -> _CountingRow | None:
+def _row(numbers: Any, tuning: Tuning) -> _CountingRow | None:
     steps = np.diff(numbers)
     slope = steps[len(steps) // 2] if len(steps) else 0
     (jumps,) = np.nonzero(steps != slope)
-    if len(jumps) > config.tuning.index_jumps:
+    if len(jumps) > tuning.index_jumps:
         return None
     found = tuple((int(i) + 1, int(steps[i] - slope)) for i in jumps)
     return _CountingRow(int(slope), found)
@@ -86,7 +90,7 @@ def _counting(array: Any, context: Context) -> Var | None:
         array[(*first[:d], slice(None), *first[d + 1 :])].astype(np.int64)
         for d in range(array.ndim)
     ]
-    rows = [_row(line) for line in lines]
+    rows = [_row(line, context.tuning) for line in lines]
     known = [row for row in rows if row is not None]
     if len(known) < len(rows) or sum(bool(r.jumps) for r in known) > 1:
         return None

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.library import blas
 from curta.compiler.library.lapack_calls import (
     Argument,
     OperandAddress,
@@ -31,9 +30,8 @@ from curta.compiler.rewrite.lapack_ops import (
     by_columns,
     real_space,
 )
-from curta.config import config, enable_x64
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
-from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
 from curta.core.op import Op
@@ -59,29 +57,23 @@ from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import Ormqr
 
 
-def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def decomposed(
+    op: Op, avals: Sequence[ShapedArray], target: Target
+) -> ClosedJaxpr | None:
     """The jaxpr that such an op stands for; None for others and for empty arrays."""
-    if type(op) not in _RULES or not all(a.size for a in avals):
+    if type(op) not in {*_RULES, QR} or not all(a.size for a in avals):
         return None
-    if not blas.available():
+    if not target.services.lapack:
         return None
-    return _decomposed(op, tuple(a.strip_weak_type() for a in avals))
+    return _decomposed(op, tuple(a.strip_weak_type() for a in avals), target.tuning)
 
 
 @kept_by_settings(maxsize=256)
-def _decomposed(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-    return staged_in_single(_RULES[type(op)], op, avals)
-
-
-def evaluated(op: Op, args: Sequence[Any]) -> list[Any]:
-    """The results of an op by calls of LAPACK from Python."""
-    avals = tuple(ShapedArray(x.shape, x.dtype) for x in args)
-    if not all(a.size for a in avals):
-        return [np.empty(a.shape, a.dtype) for a in op.aval(*avals)]
-    with enable_x64(True):  # whatever the setting, of arrays of 64 bits
-        closed = _decomposed(op, avals)
-    with watching(None):  # it is one op to the user
-        return evaluate(closed.jaxpr, closed.consts, args)
+def _decomposed(op: Op, avals: tuple[ShapedArray, ...], tuning: Tuning) -> ClosedJaxpr:
+    rule: Callable[..., list[Any]] = (
+        partial(_qr, tuning) if type(op) is QR else _RULES[type(op)]
+    )
+    return staged_in_single(rule, op, avals)
 
 
 # ---------------------------------------------------------------- factorisations
@@ -144,16 +136,16 @@ def _product_of(op: Any, packed: Any, taus: Any) -> list[Any]:
     return [swapped(call(swapped(packed), taus)[0])]
 
 
-def _qr(op: Any, a: Any) -> list[Any]:
+def _qr(tuning: Tuning, op: Any, a: Any) -> list[Any]:
     *_, m, n = typeof(a).shape
     wide = not op.full_matrices or m <= n
-    if wide and not op.pivoting and m * min(m, n) > config.tuning.compact_wy:
-        return _qr_by_blocks(a)
+    if wide and not op.pivoting and m * min(m, n) > tuning.compact_wy:
+        return _qr_by_blocks(a, tuning)
     reduce = _pivoted_reflections if op.pivoting else _geqrf
     return qr(op, a, partial(reduce, op), lambda *xs: _product_of(op, *xs)[0])
 
 
-def _qr_by_blocks(a: Any) -> list[Any]:
+def _qr_by_blocks(a: Any, tuning: Tuning) -> list[Any]:
     """Q and R of recursive panels, whose reflections are kept as 1 - V T V^H.
 
     Elmroth and Gustavson, "Applying recursion to serial and parallel QR factorization
@@ -162,7 +154,7 @@ def _qr_by_blocks(a: Any) -> list[Any]:
     """
     *_, m, n = typeof(a).shape
     dtype, least, (x, pitch) = typeof(a).dtype, min(m, n), by_columns(a)
-    block, letter = min(config.tuning.lapack_block, least), LETTERS[dtype.name]
+    block, letter = min(tuning.lapack_block, least), LETTERS[dtype.name]
     arguments: tuple[Argument, ...] = (
         m, n, block, Result(0), pitch, Result(1), block,
         Space(block * n * dtype.itemsize), Result(2),
@@ -240,7 +232,6 @@ _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     LU: _lu,
     Geqrf: _geqrf,
     HouseholderProduct: _product_of,
-    QR: _qr,
     TriangularSolve: _triangular,
     Eigh: eigenproblems.eigh,
     SVD: eigenproblems.svd,

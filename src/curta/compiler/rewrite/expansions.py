@@ -20,13 +20,12 @@ from curta.compiler.rewrite.complex_products import (
 from curta.compiler.rewrite.inline import Expand, Function
 from curta.compiler.rewrite.written_out import written_out
 from curta.compiler.targets import Target
-from curta.config import enable_x64
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
 from curta.core.op import Op
-from curta.core.stage import stage
+from curta.core.stage import stage_wide
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
@@ -64,8 +63,7 @@ def _traced(
     rule: Rule, op: Op, avals: tuple[ShapedArray, ...], target: Target
 ) -> ClosedJaxpr:
     function: Any = rule(op, avals, target)
-    with enable_x64(True):  # whatever the setting, arrays of 64 bits stay
-        return stage(function, avals)
+    return stage_wide(function, avals)
 
 
 def _any_target(rule: Callable[..., ClosedJaxpr | Function | None]) -> Rule:
@@ -76,7 +74,8 @@ def _any_target(rule: Callable[..., ClosedJaxpr | Function | None]) -> Rule:
 def _decomposed(
     op: Any, avals: Sequence[ShapedArray], target: Target
 ) -> ClosedJaxpr | None:
-    result: ClosedJaxpr | None = _in_lanes(op, avals, target) or _by_lapack(op, avals)
+    result: ClosedJaxpr | None = _in_lanes(op, avals, target)
+    result = result or _by_lapack(op, avals, target)
     return result
 
 
@@ -90,8 +89,11 @@ def _of(module: str, name: str) -> Callable[..., Any]:
     return rule
 
 
-def _convolution(op: Any, avals: Sequence[ShapedArray]) -> Function | None:
-    return convolution_by_parts(op, avals) or _by_winograd(op, avals)
+def _convolution(
+    op: Any, avals: Sequence[ShapedArray], target: Target
+) -> Function | None:
+    by_parts = convolution_by_parts(op, avals, target)
+    return by_parts or _by_winograd(op, avals, target)
 
 
 _in_lanes = _of("matrix_loops", "matrix_loop")
@@ -99,14 +101,14 @@ _by_lapack = _of("decompositions", "decomposed")
 _by_winograd = _of("winograd", "by_winograd")
 _RULES: dict[type[Op], Rule] = {
     Fft: _of("fourier", "transformed"),
-    ConvGeneralDilated: _any_target(_convolution),
-    DotGeneral: _any_target(product_by_parts),
+    ConvGeneralDilated: _convolution,
+    DotGeneral: product_by_parts,
     MatrixOp: _decomposed,
     Sort: _any_target(_of("sorting", "sorted_by_library")),
-    TopK: _any_target(_of("sorting", "top_k_by_library")),
-    Cumulative: _any_target(_of("scans", "in_blocks")),
-    ScatterAdd: _any_target(_of("scatters", "many_to_few")),
+    TopK: _of("sorting", "top_k_by_library"),
+    Cumulative: _of("scans", "in_blocks"),
+    ScatterAdd: _of("scatters", "many_to_few"),
     RandomGamma: _any_target(_of("gamma", "by_draws")),
     HostBucket: _any_target(together),
-    Scan: _any_target(written_out),
+    Scan: written_out,
 }

@@ -26,7 +26,6 @@ from curta.compiler.library.stockham import roots
 from curta.compiler.rewrite.inline import Function
 from curta.compiler.rewrite.library_op import LibraryOp
 from curta.compiler.targets import Target
-from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.memo import kept_by_settings
 from curta.core.trace import typeof
@@ -74,7 +73,8 @@ class TransformAlong(LibraryOp):
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         kind = f"f{dtypes.finfo(avals[0].dtype).bits}"
         width = target.vector_bytes
-        return FourierRoutine(outer, shape[axis], inner, kind, self.inverse, width)
+        sizes = outer, shape[axis], inner
+        return FourierRoutine(*sizes, kind, self.inverse, width, tuning=target.tuning)
 
 
 def _complex_shape(aval: ShapedArray) -> tuple[int, ...]:
@@ -114,8 +114,8 @@ def _along(x: Any, axis: int, inverse: bool, target: Target) -> Any:
     size, inner, last = shape[axis], math.prod(shape[axis + 1 :]), len(shape) - 1
     if size == 1:
         return x
-    few = 1 < inner < config.tuning.fourier_columns or (
-        inner > 1 and size > config.tuning.fourier_block
+    few = 1 < inner < target.tuning.fourier_columns or (
+        inner > 1 and size > target.tuning.fourier_block
     )
     known = radices(size) is not None
     if axis < last and (few or not known):
@@ -123,7 +123,7 @@ def _along(x: Any, axis: int, inverse: bool, target: Target) -> Any:
         return move_dim(rows, last, axis)
     if known:
         return _applied(TransformAlong(axis, inverse), x, target)
-    tuning, rows = config.tuning, math.prod(shape[:-1])
+    tuning, rows = target.tuning, math.prod(shape[:-1])
     # Of few rows products take as long as to read the matrix.
     few = size > min(tuning.fourier_product, tuning.fourier_product_rows * rows)
     return _chirped(x, inverse, target) if few else _by_products(x, inverse)
@@ -146,7 +146,7 @@ def _from_real(x: Any, target: Target) -> Any:
     """The first half of the transforms of rows of real numbers."""
     aval = typeof(x)
     size, last = aval.shape[-1], aval.ndim - 1
-    if size <= config.tuning.fourier_real_product:
+    if size <= target.tuning.fourier_real_product:
         return _from_real_by_product(x)
     if not _by_pairs(size):
         whole = _along(complex_(x, zeros(aval)), last, False, target)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.op import Op
-from curta.core.stage import stage
-from curta.core.user_op import NoMLIR, UserOp, lowering_rules
+from curta.core.user_lowering import lowered
+from curta.core.user_op import UserOp
 from curta.primitives.barrier import RecomputationBarrier
 from curta.primitives.composed import Composed
 
@@ -109,23 +108,6 @@ def _stands_for(
     if isinstance(op, UserOp):
         return lowered(op, avals)
     return None if expand is None else expand(op, [a.unplaced() for a in avals])
-
-
-def lowered(op: UserOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr of the lowering rule of a user's primitive, if it has one.
-
-    It is found once for an op: functions in it, callbacks for example, stay the same.
-    """
-    rule = lowering_rules.get(op.primitive)
-    if rule is None:
-        return None
-    key = (rule, config.context, tuple(avals))
-    if key not in op.bodies:
-        try:
-            op.bodies[key] = stage(op.lowered, avals)
-        except NoMLIR:
-            op.bodies[key] = None
-    return op.bodies[key]
 
 
 def with_variables(jaxpr: Jaxpr, names: Mapping[Var, Var]) -> Jaxpr:

@@ -6,7 +6,6 @@ import itertools
 from typing import Any
 
 from curta.compiler.rewrite.rewriting import Context, Results, rewrites
-from curta.config import config
 from curta.core.jaxpr import Atom, Literal, Var
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Tile
@@ -77,7 +76,7 @@ def joined_twice(eqn: Any, context: Context) -> Results | None:
         before = context.made_by(x, Concatenate)
         same = before is not None and before.op.dimension == axis
         parts += before.invars if same else [x]
-    few = len(parts) <= config.tuning.joined_columns
+    few = len(parts) <= context.tuning.joined_columns
     if len(parts) == len(eqn.invars) or not few:
         return None
     return [context.apply(eqn.op, *parts)]
@@ -110,7 +109,7 @@ def rows_into_columns(eqn: Any, context: Context) -> Results | None:
     if before is None or order[-1] != before.op.dimension:
         return None
     parts, placed = before.invars, eqn.outvars[0].aval.placement is not None
-    if placed or not 1 < len(parts) <= config.tuning.side_by_side:
+    if placed or not 1 < len(parts) <= context.tuning.side_by_side:
         return None
     if any(x.aval.shape[before.op.dimension] != 1 for x in parts):
         return None

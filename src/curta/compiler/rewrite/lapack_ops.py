@@ -11,7 +11,7 @@ import numpy as np
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.lapack_calls import Argument, BatchedCall, Space
 from curta.compiler.rewrite.library_op import LibraryOp
-from curta.compiler.targets import Target
+from curta.compiler.targets import DEFAULT, Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.op import Flags
 from curta.core.trace import typeof
@@ -62,16 +62,17 @@ class Lapack(LibraryOp):
         operands = [*map(np.ascontiguousarray, args)]
         avals = [ShapedArray(x.shape, x.dtype) for x in operands]
         results = [np.empty(a.shape, a.dtype) for a in self.aval(*avals)]
-        self._call(*avals).run(results, operands)
+        # One matrix after the other, whatever the limits.
+        self._call(DEFAULT, avals).run(results, operands)
         return results
 
     def _batch(self, avals: Sequence[ShapedArray]) -> Shape:
         return avals[0].shape[: avals[0].ndim - self.ranks[0]]
 
     def routine(self, target: Target, *avals: ShapedArray) -> BatchedCall:
-        return self._call(*avals)
+        return self._call(target.tuning, avals)
 
-    def _call(self, *avals: ShapedArray) -> BatchedCall:
+    def _call(self, tuning: Tuning, avals: Sequence[ShapedArray]) -> BatchedCall:
         count = int(np.prod(self._batch(avals), dtype=int))
         return BatchedCall(
             LETTERS[avals[0].dtype.name] + self.routine_name,
@@ -82,6 +83,7 @@ class Lapack(LibraryOp):
             self.copied,
             self.cleared,
             self.each,
+            tuning=tuning,
         )
 
 

@@ -20,7 +20,7 @@ from curta.compiler.rewrite.values import (
     op_cost,
     parts_of_indices,
 )
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import typical
 from curta.core.jaxpr import (
     Atom,
@@ -41,10 +41,10 @@ CONSTANT, BY_ROW, CARRIED = range(3)
 """What a value depends on, at most."""
 
 
-def hoist(loop: Loop) -> None:
+def hoist(loop: Loop, tuning: Tuning) -> None:
     """Move invariant code in front of the loop, and transpose its matrices there."""
     depends = _dependence(loop)
-    _hoist_invariant(loop, depends)
+    _hoist_invariant(loop, depends, tuning)
     _transpose_matrices(loop, depends)
 
 
@@ -69,7 +69,7 @@ def _level(eqn: Eqn, depends: dict[Var, int]) -> int:
     return depends[eqn.outvars[0]] if eqn.outvars else CARRIED
 
 
-def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
+def _hoist_invariant(loop: Loop, depends: dict[Var, int], tuning: Tuning) -> None:
     """Compute once what is constant, unless it costs next to nothing."""
     constant = [e for e in loop.eqns if _level(e, depends) == CONSTANT]
     read_at, known = parts_of_indices(loop.eqns), set[Atom]()
@@ -79,7 +79,7 @@ def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
     chosen = {
         e: None
         for e in constant
-        if _is_worth_keeping(e, loop) and known.isdisjoint(e.outvars)
+        if _is_worth_keeping(e, loop, tuning) and known.isdisjoint(e.outvars)
     }
     roots = [v for e in chosen for v in e.outvars]
     needed, _ = live_eqns(constant, roots)
@@ -89,11 +89,11 @@ def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
     loop.rename({v: names[v] for v in roots})
 
 
-def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
+def _is_worth_keeping(eqn: Eqn, loop: Loop, tuning: Tuning) -> bool:
     if not loop.length:  # maybe no iteration: what raises or has no end must wait
         if eqn.op.runs_python or any(jaxprs_of(eqn.op)):
             return False
-    return not is_virtual(eqn.op) or op_cost(eqn.op) >= config.tuning.shared_cost
+    return not is_virtual(eqn.op) or op_cost(eqn.op) >= tuning.shared_cost
 
 
 def _transpose_matrices(loop: Loop, depends: dict[Var, int]) -> None:
@@ -134,13 +134,13 @@ def _is_product(eqn: Eqn, depends: dict[Var, int]) -> bool:
     return sorted(_of(v, depends) == CONSTANT for v in eqn.invars) == [False, True]
 
 
-def hoist_products(loop: Loop) -> None:
+def hoist_products(loop: Loop, tuning: Tuning) -> None:
     """Multiply the rows of all iterations by constant matrices at once."""
     depends = _dependence(loop)
     early = [e for e in loop.eqns if _level(e, depends) < CARRIED]
     chosen = {
         e: None for e in early
-        if _level(e, depends) == BY_ROW and _gains_by_rows(e, depends)
+        if _level(e, depends) == BY_ROW and _gains_by_rows(e, depends, tuning)
     }  # fmt: skip
     if not chosen:
         return
@@ -164,11 +164,11 @@ def hoist_products(loop: Loop) -> None:
     loop.eqns = [e for e in loop.eqns if e not in chosen]
 
 
-def _gains_by_rows(eqn: Eqn, depends: dict[Var, int]) -> bool:
+def _gains_by_rows(eqn: Eqn, depends: dict[Var, int], tuning: Tuning) -> bool:
     if not _is_product(eqn, depends):
         return False
     (contracted, _) = cast(DotGeneral, eqn.op).dimension_numbers
     changing = int(_of(eqn.invars[0], depends) == CONSTANT)
     aval = eqn.invars[changing].aval
     rows = math.prod(aval.shape[d] for d in others(aval.ndim, contracted[changing]))
-    return typical(rows) < config.tuning.moved_product_rows
+    return typical(rows) < tuning.moved_product_rows

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.linalg.algorithms import ALGORITHMS, Algorithm
 from curta.compiler.linalg.programs import qr, staged_in_single
-from curta.compiler.targets import Target
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
@@ -59,7 +58,11 @@ def matrix_loop(
     # LAPACK has none of these, and does not perturb.
     only_here = type(op) in (CholeskyUpdate, LUPivotsToPermutation)
     only_here |= bool(op.params().get("perturb_singular"))
-    if not only_here and not _are_lanes(op, avals, target) and not is_small(op, avals):
+    if (
+        not only_here
+        and not _are_lanes(op, avals, target)
+        and not is_small(op, avals, target.tuning)
+    ):
         return None
     return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
 
@@ -69,7 +72,7 @@ def vectors_of(
 ) -> tuple[int, int]:
     """The lanes, of a matrix each, or one, and the columns of a strip."""
     strip = target.lanes(_KINDS[avals[0].dtype.char])
-    if not _are_lanes(op, avals, target) and not is_small(op, avals):
+    if not _are_lanes(op, avals, target) and not is_small(op, avals, target.tuning):
         return 1, strip
     batch, _ = batch_and_ends(op, avals)
     return 1 << (min(math.prod(batch), strip).bit_length() - 1), strip
@@ -81,11 +84,11 @@ def algorithm_of(op: MatrixOp, avals: Sequence[ShapedArray]) -> Algorithm:
     return ALGORITHMS[type(op)](op, *(e if e[1:] else (*e, 1) for e in ends))
 
 
-def is_small(op: MatrixOp, avals: Sequence[ShapedArray]) -> bool:
+def is_small(op: MatrixOp, avals: Sequence[ShapedArray], tuning: Tuning) -> bool:
     """Whether loops over a matrix are worth being written out, even if it is alone."""
     _, ends = batch_and_ends(op, avals)
     return type(op) in _WRITTEN_OUT and all(
-        d <= config.tuning.small_matrix for end in ends for d in end
+        d <= tuning.small_matrix for end in ends for d in end
     )
 
 
@@ -93,11 +96,11 @@ def _are_lanes(op: MatrixOp, avals: Sequence[ShapedArray], target: Target) -> bo
     """Whether there are many matrices, and not too large for a lane."""
     batch, ends = batch_and_ends(op, avals)
     lanes = target.lanes("f64" if avals[0].dtype.char in "dD" else "f32")
-    many = lanes > 1 and math.prod(batch) >= config.tuning.lane_blocks * lanes
+    many = lanes > 1 and math.prod(batch) >= target.tuning.lane_blocks * lanes
     if 1 in op.ranks[:-1]:  # given by diagonals, of any length that lies near
-        fits = sum(map(math.prod, ends)) <= config.tuning.lane_matrix_elements
+        fits = sum(map(math.prod, ends)) <= target.tuning.lane_matrix_elements
     else:
-        fits = all(d <= config.tuning.lane_matrix for end in ends for d in end)
+        fits = all(d <= target.tuning.lane_matrix for end in ends for d in end)
     return many and fits
 
 

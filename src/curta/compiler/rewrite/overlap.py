@@ -18,10 +18,9 @@ from collections import deque
 from typing import Any
 
 from curta._base.lazy_dataclass import dataclass
-from curta.config import config
+from curta.compiler.targets import Target
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.dtypes import physical_dtype
-from curta.hosts.transport import Transport
 from curta.primitives.host_collectives import (
     HostDone,
     HostPoll,
@@ -31,24 +30,24 @@ from curta.primitives.host_collectives import (
 )
 
 
-def overlapped(jaxpr: Jaxpr, transport: Transport) -> Jaxpr:
+def overlapped(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """The program whose large collectives are begun, and done later."""
-    if not any(_is_split(e, transport.polled) for e in jaxpr.eqns):
+    if not any(_is_split(e, target) for e in jaxpr.eqns):
         return jaxpr
-    return jaxpr.replace(eqns=tuple(_Scheduler(jaxpr, transport.polled).run()))
+    return jaxpr.replace(eqns=tuple(_Scheduler(jaxpr, target).run()))
 
 
-def _is_split(eqn: Eqn, polled: bool) -> bool:
+def _is_split(eqn: Eqn, target: Target) -> bool:
     op = eqn.op
     if not isinstance(op, Moving) or op.group.size == 1:
         return False
     (x,), (out,) = eqn.invars, eqn.outvars
     if type(x) is not Var:
         return False
-    if op.to_neighbours and polled:
+    if op.to_neighbours and target.transport.polled:
         return True
     nbytes = physical_dtype(out.aval.dtype).itemsize * max(x.aval.size, out.aval.size)
-    return nbytes >= config.tuning.overlapped_bytes
+    return nbytes >= target.tuning.overlapped_bytes
 
 
 def _is_pinned(eqn: Eqn) -> bool:
@@ -71,12 +70,12 @@ class _Node:
 class _Scheduler:
     """List scheduling: what is ready in the order of the program, then a done."""
 
-    def __init__(self, jaxpr: Jaxpr, polled: bool) -> None:
+    def __init__(self, jaxpr: Jaxpr, target: Target) -> None:
         self._nodes: list[_Node] = []
         self._made: dict[Any, _Node] = {}
         self._last: _Node | None = None  # of the nodes with ordered effects
         for eqn in jaxpr.eqns:
-            if _is_split(eqn, polled):
+            if _is_split(eqn, target):
                 self._add_split(eqn)
             else:
                 self._add(eqn)
@@ -84,7 +83,8 @@ class _Scheduler:
         self._begun: deque[_Node] = deque()  # `done` nodes in the order of their starts
         # Request -> the variable of its current state.
         self._numbers: dict[Any, Var] = {}
-        self._polled = polled
+        self._polled = target.transport.polled
+        self._short = target.tuning.overlapped_cost
 
     def _add_split(self, eqn: Eqn) -> None:
         op: Any = eqn.op
@@ -138,7 +138,7 @@ class _Scheduler:
         if eqn.op.waits_for_hosts:
             x, number = eqn.invars
             return [eqn.replace(invars=(x, self._numbers.get(number, number)))]
-        short = _cost(eqn) < config.tuning.overlapped_cost
+        short = _cost(eqn) < self._short
         if short or not self._polled or not self._begun:
             return [eqn]
         return [eqn, self._poll(self._begun[0].eqn)]

@@ -1,14 +1,13 @@
 """The passes from jaxpr to jaxpr, in the order in which they run.
 
 `prepare.py` runs `PROGRAM` over a program, then over the jaxprs of its loops and
-branches, then `LOOPS` over what has some; `order_passes` find the order of eqns before
+branches, then `LOOPS` over what has some; `ORDER` finds the order of eqns before
 lowering. `CURTA_DUMP` prints the program after the passes that it names; with
 `CURTA_CHECK=1` it is checked after each of them.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -33,42 +32,47 @@ from curta.transforms.dce import dce_jaxpr
 
 
 class Pass(NamedTuple):
-    """A function from jaxpr to jaxpr, and its name in `CURTA_DUMP`."""
+    """A function of a jaxpr and the target, and its name in `CURTA_DUMP`."""
 
     name: str
-    run: Callable[[Jaxpr], Jaxpr]
+    run: Callable[[Jaxpr, Target], Jaxpr]
 
 
+def for_all(run: Callable[[Jaxpr], Jaxpr]) -> Callable[[Jaxpr, Target], Jaxpr]:
+    """Return the pass of a function that does the same for all targets."""
+    return lambda jaxpr, _: run(jaxpr)
+
+
+_DCE = Pass("dce", for_all(dce_jaxpr))
+_DEAD_RESULTS = Pass("dead-results", for_all(without_dead_results))
 PROGRAM = (
-    Pass("barriers", without_idle_barriers),  # that nothing needs
+    Pass("barriers", for_all(without_idle_barriers)),  # that nothing needs
     Pass("simplify", simplify),  # algebra, equal eqns, constants
-    Pass("dce", dce_jaxpr),
+    _DCE,
 )
 
 LOOPS = (
-    Pass("aliases", without_aliases),  # one name for each value
-    Pass("dead-results", without_dead_results),
+    Pass("aliases", for_all(without_aliases)),  # one name for each value
+    _DEAD_RESULTS,
     Pass("sink", sunk),  # cheap rows and indices into the loops that read them
-    Pass("dead-results", without_dead_results),
+    _DEAD_RESULTS,
     Pass("licm", moved_out_of_loops),  # invariant code, products and sums; strip mining
     Pass("simplify", simplify),
-    Pass("dce", dce_jaxpr),
+    _DCE,
 )
 
 
-def order_passes(target: Target) -> tuple[Pass, ...]:
-    """The passes that find the order of eqns, the last before lowering."""
-    overlap = functools.partial(overlapped, transport=target.transport)
-    return (
-        Pass("outer-products", outer_products),  # to elementwise products
-        Pass("dce", dce_jaxpr),
-        Pass("overlap", overlap),  # starts collectives early, awaits them late
-        Pass("late-updates", with_late_updates),  # updates in place after all reads
-    )
+# These find the order of eqns, the last before lowering.
+ORDER = (
+    Pass("outer-products", outer_products),  # to elementwise products
+    _DCE,
+    Pass("overlap", overlapped),  # starts collectives early, awaits them late
+    Pass("late-updates", for_all(with_late_updates)),  # updates after all reads
+)
 
 
-def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
-    """Run the passes on a jaxpr.
+def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Run the passes on a jaxpr, for a target.
 
     Raises:
         JaxprTypeError: with `CURTA_CHECK=1`, naming the first pass whose result is not
@@ -78,7 +82,7 @@ def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
     for name, run in passes:
         before = jaxpr
         with span(name, "pass"):
-            jaxpr = run(jaxpr)
+            jaxpr = run(jaxpr, target)
         dump(name, jaxpr.__str__)
         if os.environ.get("CURTA_CHECK"):
             _check(name, before, jaxpr, known)

@@ -29,15 +29,15 @@ def prepare(closed: ClosedJaxpr, target: Target) -> ClosedJaxpr:
     if any(e.op.always_pruned for e in closed.eqns):
         closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr), closed.consts)
     flat = inline_calls(closed, expansions(target), barriers=True)
-    flat = with_iotas(unplaced(flat))
+    flat = with_iotas(unplaced(flat), target)
     dump("inline", flat.__str__)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
-    jaxpr = run_passes(PROGRAM, flat.jaxpr)
+    jaxpr = run_passes(PROGRAM, flat.jaxpr, target)
     eqns = [_with_prepared_parts(e, consts, target) for e in jaxpr.eqns]
     if not any(e.op.regions for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
     jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
-    return ClosedJaxpr(run_passes(LOOPS, jaxpr), list(consts.values()))
+    return ClosedJaxpr(run_passes(LOOPS, jaxpr, target), list(consts.values()))
 
 
 def unplaced(closed: ClosedJaxpr) -> ClosedJaxpr:

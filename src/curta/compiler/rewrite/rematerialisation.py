@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.rewrite.values import Values, decide, op_cost, var_bytes
+from curta.compiler.targets import Tuning
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.primitives.barrier import RecomputationBarrier
 
@@ -31,12 +32,12 @@ MOST_AGAIN = 2.0
 _BESIDE = 8  # maximum readers of a value that are searched for dropped results
 
 
-def rematerialised(jaxpr: Jaxpr, budget: int) -> Jaxpr | None:
+def rematerialised(jaxpr: Jaxpr, budget: int, tuning: Tuning) -> Jaxpr | None:
     """The program rematerialized to a number of bytes of temporaries, by estimate.
 
     None if they do not suffice, or only with values computed again and again.
     """
-    return _Execution(jaxpr, budget).run()
+    return _Execution(jaxpr, budget, tuning).run()
 
 
 @dataclass(eq=False)
@@ -55,9 +56,9 @@ class _Unit:
 class _Program:
     """The units of a jaxpr in their order."""
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(self, jaxpr: Jaxpr, tuning: Tuning) -> None:
         self.jaxpr = jaxpr
-        values = decide(jaxpr)
+        values = decide(jaxpr, tuning)
         self.definitions = values.definitions
         self.given: set[Atom] = {*jaxpr.invars, *jaxpr.constvars}
         self.units: list[_Unit] = []
@@ -113,8 +114,8 @@ def _cost(eqn: Eqn) -> float:
 class _Execution:
     """A run of the program in thought: what is held, what was dropped, new eqns."""
 
-    def __init__(self, jaxpr: Jaxpr, budget: int) -> None:
-        self.program = _Program(jaxpr)
+    def __init__(self, jaxpr: Jaxpr, budget: int, tuning: Tuning) -> None:
+        self.program = _Program(jaxpr, tuning)
         self.budget = budget
         self.live = 0
         self.most = 0  # maximum of `live` over the steps so far

@@ -7,7 +7,7 @@ few of them:
     @rewrites(Neg)
     def negated_twice(eqn, context): ...
 
-    signs = Rewriting(negated_twice)  # a function from jaxpr to jaxpr
+    signs = Rewriting(negated_twice)  # a function of a jaxpr and the target
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from curta._base.lazy_dataclass import dataclass
 from curta.compiler.rewrite.equality import OpKey, compares_jaxprs, literal_key
 from curta.compiler.rewrite.inline import called
 from curta.compiler.rewrite.loop import renamed
+from curta.compiler.targets import Target, Tuning
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.memo import has_hash
 from curta.core.op import Op
@@ -27,9 +28,10 @@ Results = list[Atom]
 
 
 class Context:
-    """The eqns so far, and how rewrites add to them."""
+    """The eqns so far, how rewrites add to them, and the limits of the target."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning) -> None:
+        self.tuning = tuning
         self.eqns: list[Eqn] = []
         self.definition: dict[Var, Eqn] = {}
         self.known: dict[Any, tuple[Var, ...]] = {}
@@ -83,12 +85,12 @@ class Rewriting:
     def __init__(self, *rewrites: Rewrite) -> None:
         self.rewrites = rewrites
 
-    def __call__(self, jaxpr: Jaxpr) -> Jaxpr:
+    def __call__(self, jaxpr: Jaxpr, target: Target) -> Jaxpr:
         kinds = dict.fromkeys(type(e.op) for e in jaxpr.eqns)
         of_kind = {k: [r for r in self.rewrites if issubclass(k, r.ops)] for k in kinds}
         if not any(of_kind.values()):
             return jaxpr
-        context = Context()
+        context = Context(target.tuning)
         env: dict[Var, Atom] = {}
         for eqn in jaxpr.eqns:
             eqn = renamed(eqn, env)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.rewrite.inline import Function
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.primitives.cumulative import Cumulative
@@ -25,29 +25,31 @@ from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar
 
 
-def in_blocks(op: Cumulative, avals: Sequence[ShapedArray]) -> Function | None:
+def in_blocks(
+    op: Cumulative, avals: Sequence[ShapedArray], target: Target
+) -> Function | None:
     """cumsum x -> cumsum of rows of x, plus what came before each, if x is long."""
-    (x,) = avals
+    (x,), tuning = avals, target.tuning
     wide = x.dtype.kind == "c" or x.dtype.itemsize >= 4
-    if op.axis != x.ndim - 1 or x.shape[-1] < config.tuning.scan_long or not wide:
+    if op.axis != x.ndim - 1 or x.shape[-1] < tuning.scan_long or not wide:
         return None
-    return lambda x: [_in_blocks(op, x)]
+    return lambda x: [_in_blocks(op, x, tuning)]
 
 
-def _in_blocks(op: Cumulative, x: Any) -> Any:
+def _in_blocks(op: Cumulative, x: Any, tuning: Tuning) -> Any:
     """The reduction along the last dim."""
     *outer, size = typeof(x).shape
     axis, reverse = len(outer), op.reverse
-    if size < config.tuning.scan_long:
+    if size < tuning.scan_long:
         return op(x)
-    blocks = -(-size // config.tuning.scan_block)
-    gap = blocks * config.tuning.scan_block - size
+    blocks = -(-size // tuning.scan_block)
+    gap = blocks * tuning.scan_block - size
     # Padding comes after all elements, in the order in which they are reduced.
     padded = _padded(x, (gap, 0) if reverse else (0, gap))
-    rows = Reshape((*outer, blocks, config.tuning.scan_block))(padded)
+    rows = Reshape((*outer, blocks, tuning.scan_block))(padded)
     inside = dataclasses.replace(op, axis=axis + 1)(rows)
-    whole = _part(inside, 0 if reverse else config.tuning.scan_block - 1)
-    totals = _in_blocks(op, whole)
+    whole = _part(inside, 0 if reverse else tuning.scan_block - 1)
+    totals = _in_blocks(op, whole, tuning)
     before = _padded(totals, (-1, 1) if reverse else (1, -1))
     shape = typeof(inside).shape
     before = BroadcastInDim(shape, tuple(range(axis + 1)))(before)
@@ -56,7 +58,7 @@ def _in_blocks(op: Cumulative, x: Any) -> Any:
     result = select_n(
         eq(block, BroadcastInDim(shape, ())(first)), op.joined(before, inside), inside
     )
-    flat = Reshape((*outer, blocks * config.tuning.scan_block))(result)
+    flat = Reshape((*outer, blocks * tuning.scan_block))(result)
     start = gap if reverse else 0
     low, high = (*[0] * axis, start), (*outer, start + size)
     return Slice(low, high, None)(flat)

@@ -18,7 +18,7 @@ import numpy as np
 from curta import dtypes
 from curta.compiler.rewrite.inline import Function
 from curta.compiler.rewrite.rewriting import Context, Results, rewrites
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import Eqn
@@ -37,24 +37,26 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar
 
 
-def many_to_few(op: ScatterAdd, avals: Sequence[ShapedArray]) -> Function | None:
+def many_to_few(
+    op: ScatterAdd, avals: Sequence[ShapedArray], target: Target
+) -> Function | None:
     """scatter-add x i u -> x + the sums of pieces of u, if many are added to few.
 
     Sums of many terms are wide.
     """
-    x, _, given = avals
+    (x, _, given), tuning = avals, target.tuning
     if any(map(is_symbolic_dim, (*x.shape, *given.shape))) or not x.size:
         return None
     wide = dtypes.summing_dtype(x.dtype) if isinstance(x.dtype, np.dtype) else x.dtype
-    many = 4 * config.tuning.scatter_per_element
+    many = 4 * tuning.scatter_per_element
     if given.size < many * x.size or wide == x.dtype:
-        return _in_pieces(op, avals)
+        return _in_pieces(op, avals, tuning)
 
     def run(x: Any, indices: Any, updates: Any) -> list[Any]:
         narrow = ConvertElementType(avals[0].dtype)
         x, updates = (ConvertElementType(wide)(v) for v in (x, updates))
         types = [typeof(v) for v in (x, indices, updates)]
-        total = (_in_pieces(op, types) or _at_once(op))(x, indices, updates)[0]
+        total = (_in_pieces(op, types, tuning) or _at_once(op))(x, indices, updates)[0]
         return [narrow(total)]
 
     return run
@@ -64,16 +66,18 @@ def _at_once(op: ScatterAdd) -> Function:
     return lambda *args: [op(*args)]
 
 
-def _in_pieces(op: ScatterAdd, avals: Sequence[ShapedArray]) -> Function | None:
+def _in_pieces(
+    op: ScatterAdd, avals: Sequence[ShapedArray], tuning: Tuning
+) -> Function | None:
     """The sums of pieces, each in the order of its terms, added up in order."""
     x, _, given = avals
     if not _adds_rows(op, *avals) or is_symbolic_dim(given.shape[0]):
         return None  # pieces have a static number of updates
     count, row, rows = given.shape[0], given.shape[1:], x.shape[0]
-    pieces = config.tuning.scatter_pieces
-    while pieces > 1 and count < config.tuning.scatter_per_element * pieces * rows:
+    pieces = tuning.scatter_pieces
+    while pieces > 1 and count < tuning.scatter_per_element * pieces * rows:
         pieces //= 2
-    if pieces == 1 or given.size < config.tuning.scatter_pieces_work:
+    if pieces == 1 or given.size < tuning.scatter_pieces_work:
         return None
     each = count // pieces
     whole = pieces * each

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.rewrite.loop import Loop, captured, copied, live_eqns
@@ -30,7 +31,7 @@ from curta.compiler.rewrite.values import (
     op_cost,
     parts_of_indices,
 )
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
 from curta.primitives.base import Elementwise
@@ -38,9 +39,9 @@ from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import AddAny, BroadcastInDim
 
 
-def sunk(jaxpr: Jaxpr) -> Jaxpr:
+def sunk(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """The jaxpr whose loops compute cheap rows and indices, and do not read them."""
-    sinking = _Sinking(jaxpr)
+    sinking = _Sinking(jaxpr, target)
     if not sinking.loops:
         return jaxpr
     sinking.stored_rows()
@@ -70,8 +71,8 @@ class _Recipe:
 class _Sinking:
     """The loops of a jaxpr by their numbers, and what reads which value."""
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
-        self.jaxpr = jaxpr
+    def __init__(self, jaxpr: Jaxpr, target: Target) -> None:
+        self.jaxpr, self.target = jaxpr, target
         eqns = [*enumerate(jaxpr.eqns)]
         self.loops: dict[int, Loop] = {
             i: loop for i, e in eqns if (loop := Loop.of(e)) is not None
@@ -93,8 +94,10 @@ class _Sinking:
         for at, loop in self.loops.items():
             if changes[at]:
                 _compute_rows(loop, changes[at])
-                loop.rewrite(simplify)  # it may compute something twice
-            body = _Body(loop)
+                loop.rewrite(
+                    partial(simplify, target=self.target)
+                )  # it may compute something twice
+            body = _Body(loop, self.target.tuning)
             for atom, result in loop.stacked:
                 reading = self.readers.get(result, set())
                 if reading and all(self._reads_rows(i, result) for i in reading):
@@ -130,7 +133,7 @@ class _Sinking:
             reading = self.readers.get(eqn.outvars[0], ()) if eqn.outvars else ()
             (at,) = reading if len(reading) == 1 else (-1,)
             if self._reads_rows(at, *eqn.outvars):
-                recipe = _of_eqn(eqn)
+                recipe = _of_eqn(eqn, self.target.tuning)
                 if recipe is not None:
                     for v in eqn.invars:
                         self.readers[v].discard(i)
@@ -157,7 +160,8 @@ class _Sinking:
 class _Body:
     """Where the body of a loop that stores rows has its variables from."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, tuning: Tuning) -> None:
+        self.tuning = tuning
         self.bound = loop.bound
         self.rows = dict(loop.rows)
         self.kept: dict[Atom, Var] = dict(loop.stacked)
@@ -182,7 +186,7 @@ class _Body:
             return True
         if eqn is None or not is_virtual(eqn.op):
             return False
-        cost, tuning = op_cost(eqn.op), config.tuning
+        cost, tuning = op_cost(eqn.op), self.tuning
         recipe.cost += cost
         if cost > tuning.recomputed_cost or recipe.cost > tuning.recomputed_cost_of_row:
             return False
@@ -215,9 +219,9 @@ def _compute_rows(loop: Loop, changes: Sequence[tuple[Var, _Recipe]]) -> None:
     loop.rows = [p for p in loop.rows if p[0] not in instead]
 
 
-def _of_eqn(eqn: Eqn) -> _Recipe | None:
+def _of_eqn(eqn: Eqn, tuning: Tuning) -> _Recipe | None:
     """How to compute a row of the result of a cheap eqn, if that can be done."""
-    op = _of_rows(eqn)
+    op = _of_rows(eqn, tuning)
     if op is None:
         return None
     array, rows = eqn.outvars[0].aval, dict[Atom, Var]()
@@ -232,11 +236,11 @@ def _of_eqn(eqn: Eqn) -> _Recipe | None:
     return _Recipe(target, [made], {v: x for x, v in rows.items()})
 
 
-def _of_rows(eqn: Eqn) -> Op | None:
+def _of_rows(eqn: Eqn, tuning: Tuning) -> Op | None:
     """The op that makes a row of the result of a cheap op, if there is one."""
     if len(eqn.outvars) > 1 or eqn.effects:
         return None
-    if op_cost(eqn.op) > config.tuning.shared_cost:
+    if op_cost(eqn.op) > tuning.shared_cost:
         return None
     op, out = eqn.op, eqn.outvars[0].aval
     shapes = [v.aval.shape for v in eqn.invars]

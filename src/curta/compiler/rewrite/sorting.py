@@ -16,7 +16,6 @@ from curta.compiler.library.sort_keys import kind_of
 from curta.compiler.rewrite.inline import Function
 from curta.compiler.rewrite.library_op import LibraryOp
 from curta.compiler.targets import Target
-from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.trace import typeof
@@ -91,7 +90,9 @@ class GreatestOfRows(LibraryOp):
         return TopK(self.count, args[0].ndim - 1).eval(*args)[1]
 
     def routine(self, target: Target, *avals: ShapedArray) -> FirstIndices:
-        return FirstIndices(*_rows(avals[0]), self.count, *_kinds(*avals))
+        return FirstIndices(
+            *_rows(avals[0]), self.count, *_kinds(*avals), tuning=target.tuning
+        )
 
 
 @factors.register(SortedRows)
@@ -118,7 +119,9 @@ def sorted_by_library(op: Sort, avals: Sequence[ShapedArray]) -> Function | None
     return run
 
 
-def top_k_by_library(op: TopK, avals: Sequence[ShapedArray]) -> Function | None:
+def top_k_by_library(
+    op: TopK, avals: Sequence[ShapedArray], target: Target
+) -> Function | None:
     """top_k x -> x taken at the indices of the greatest."""
     (aval,) = avals
     last, size = aval.ndim - 1, aval.shape[op.axis]
@@ -127,7 +130,7 @@ def top_k_by_library(op: TopK, avals: Sequence[ShapedArray]) -> Function | None:
 
     def run(x: Any) -> list[Any]:
         rows = move_dim(x, op.axis, last)
-        if size <= max(config.tuning.sorted_by_insertion, 2 * op.k):
+        if size <= max(target.tuning.sorted_by_insertion, 2 * op.k):
             indices = columns(OrderOfRows(descending=True)(rows), 0, op.k)
         else:
             indices = GreatestOfRows(op.k)(rows)
@@ -158,7 +161,9 @@ def _rows(aval: ShapedArray) -> tuple[int, int]:
 
 def _row_sort(target: Target, avals: Sequence[ShapedArray], **how: bool) -> RowSort:
     wide = target.vector_bytes == 64
-    return RowSort(*_rows(avals[0]), _kinds(*avals), wide_vectors=wide, **how)
+    return RowSort(
+        *_rows(avals[0]), _kinds(*avals), wide_vectors=wide, tuning=target.tuning, **how
+    )
 
 
 def _kinds(*avals: ShapedArray) -> tuple[str, ...]:

@@ -17,14 +17,14 @@ import numpy as np
 from curta.compiler.rewrite.licm import hoist, hoist_products
 from curta.compiler.rewrite.loop import Carried, Loop
 from curta.compiler.rewrite.loop_sums import sum_after
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.control.scan import Scan
 from curta.core.dim import is_same, is_symbolic_dim, typical
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.structure import Reshape
 
 
-def moved_out_of_loops(jaxpr: Jaxpr) -> Jaxpr:
+def moved_out_of_loops(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """The jaxpr with what loops need not do in every iteration moved out of them."""
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
@@ -32,36 +32,34 @@ def moved_out_of_loops(jaxpr: Jaxpr) -> Jaxpr:
         if loop is None:
             eqns.append(eqn)
             continue
-        hoist(loop)
+        hoist(loop, target.tuning)
         loop.remove_unused(eqn.outvars)
         eqns += loop.before
         once = loop.to_eqn()
-        eqns += with_products_together(once) if loop.length else [once]
+        eqns += with_products_together(once, target.tuning) if loop.length else [once]
     return jaxpr.replace(eqns=eqns)
 
 
-def with_products_together(eqn: Eqn) -> list[Eqn]:
+def with_products_together(eqn: Eqn, tuning: Tuning) -> list[Eqn]:
     """The eqns of a scan whose products of rows and sums of products are outside."""
     whole = Loop.of(eqn)
     assert whole is not None
-    size = _move(whole, eqn)
+    size = _move(whole, eqn, tuning)
     if not size or not whole.length:
         return [eqn]
-    iterations = _block(whole.length, size)
+    iterations = _block(whole.length, size, tuning)
     if is_same(iterations, whole.length):
         return whole.all_eqns()
-    if iterations >= config.tuning.loop_block_iterations and _can_be_cut(eqn):
-        return _blocked(eqn, iterations)
+    if iterations >= tuning.loop_block_iterations and _can_be_cut(eqn):
+        return _blocked(eqn, iterations, tuning)
     return (
-        whole.all_eqns()
-        if typical(size * whole.length) <= config.tuning.loop_bytes
-        else [eqn]
+        whole.all_eqns() if typical(size * whole.length) <= tuning.loop_bytes else [eqn]
     )
 
 
-def _move(loop: Loop, eqn: Eqn) -> int:
+def _move(loop: Loop, eqn: Eqn, tuning: Tuning) -> int:
     """Move products out of the loop; the bytes an iteration that this takes."""
-    hoist_products(loop)
+    hoist_products(loop, tuning)
     sum_after(loop)
     after = [v for e in loop.after for v in e.invars]
     loop.remove_unused([*eqn.outvars, *after])
@@ -78,9 +76,9 @@ def _new_row_bytes(loop: Loop, eqn: Eqn) -> int:
     return max(1, sum(a.size * a.dtype.itemsize for a in avals))
 
 
-def _block(length: int, size: int) -> int:
+def _block(length: int, size: int, tuning: Tuning) -> int:
     """How many iterations make a block: a divisor of the length, if there is one."""
-    most = max(1, min(typical(length), config.tuning.loop_block_bytes // typical(size)))
+    most = max(1, min(typical(length), tuning.loop_block_bytes // typical(size)))
     if is_symbolic_dim(length):
         return length if most == typical(length) else 1
     return next(n for n in range(most, 0, -1) if length % n == 0)
@@ -91,7 +89,7 @@ def _can_be_cut(eqn: Eqn) -> bool:
     return all(isinstance(a.dtype, np.dtype) for a in avals)
 
 
-def _blocked(eqn: Eqn, iterations: int) -> list[Eqn]:
+def _blocked(eqn: Eqn, iterations: int, tuning: Tuning) -> list[Eqn]:
     """A loop over blocks around one over the iterations of a block."""
     inner = Loop.of(eqn)
     assert inner is not None and inner.length
@@ -120,7 +118,7 @@ def _blocked(eqn: Eqn, iterations: int) -> list[Eqn]:
         outer.stacked.append((block, blocks))
         inner.stacked[i] = atom, block
     inner.source = _with_length(eqn, iterations)
-    _move(inner, inner.to_eqn())
+    _move(inner, inner.to_eqn(), tuning)
     outer.eqns = inner.all_eqns()
     return [*before, outer.to_eqn(), *after]
 

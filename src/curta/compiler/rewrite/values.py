@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.folds import is_fold
 from curta.compiler.loops.index_set_splitting import read_by_maps
-from curta.config import config
+from curta.compiler.targets import Tuning
 from curta.core.dim import typical
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
@@ -58,14 +58,14 @@ def is_virtual(op: Op) -> bool:
     return op.has_rule("lower") and not op.effects
 
 
-def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
+def decide(jaxpr: Jaxpr, tuning: Tuning, host: frozenset[Eqn] = frozenset()) -> Values:
     """The variables to materialize, with the reason for each.
 
     `host` are eqns that must run by their `eval` rule.
     """
     definitions = {v: e for e in jaxpr.eqns for v in e.outvars}
     uses, cut = _uses(jaxpr), frozenset[Var]()
-    if any(map(is_joined, jaxpr.eqns)):
+    if any(is_joined(e, tuning) for e in jaxpr.eqns):
         cut = read_by_maps(jaxpr, host)
     returned = frozenset(v for v in jaxpr.outvars if isinstance(v, Var))
     materialised: dict[Var, str] = {}
@@ -84,10 +84,10 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
         total = own + sum(cost.get(v, 0) for v in inlined)
         level = 1 + max((depth.get(v, 0) for v in inlined), default=0)
         for var in eqn.outvars:
-            reason = _reason(eqn, var, uses[var], total, returned, host)
+            reason = _reason(eqn, var, uses[var], total, returned, host, tuning)
             if reason == _JOINED and var in cut:
                 reason = ""
-            if not reason and level > config.tuning.expression_depth:
+            if not reason and level > tuning.expression_depth:
                 reason = "deep inside other ops"
             if not reason and held.is_less(eqn, var, materialised):
                 reason = "less to hold than what it is made of"
@@ -129,22 +129,23 @@ def _reason(
     cost: int,
     returned: frozenset[Var],
     host: frozenset[Eqn],
+    tuning: Tuning,
 ) -> str:
     if eqn in host or not is_virtual(eqn.op):
         return f"{eqn.op.name} needs memory"
     if var in returned:
         return "returned"
-    if is_joined(eqn):
+    if is_joined(eqn, tuning):
         return _JOINED
     if any(c in host or not _reads_elements(c.op) for c in consumers):
         return "used by an op that needs memory"
     if eqn.op.renames_memory and any(_updates(c, var) for c in consumers):
         return "a view to update"
-    if len(consumers) > 1 and cost > config.tuning.shared_cost:
+    if len(consumers) > 1 and cost > tuning.shared_cost:
         return f"costs {cost} and is used {len(consumers)} times"
-    if cost > config.tuning.expression_cost:
+    if cost > tuning.expression_cost:
         return "a large expression"
-    if cost > config.tuning.spread_cost and any(_spreads(c, var) for c in consumers):
+    if cost > tuning.spread_cost and any(_spreads(c, var, tuning) for c in consumers):
         return f"costs {cost} and is repeated by its consumer"
     return ""
 
@@ -198,28 +199,28 @@ def _updates(consumer: Eqn, var: Var) -> bool:
     return consumer.op.updates_first and consumer.invars[0] is var
 
 
-def is_joined(eqn: Eqn) -> bool:
+def is_joined(eqn: Eqn, tuning: Tuning) -> bool:
     """Whether a large value is made of parts, each better copied by itself.
 
     A few columns are not: their elements lie apart.
     """
     if (
         not isinstance(eqn.op, Concatenate)
-        or typical(eqn.outvars[0].aval.size) < config.tuning.large_join
+        or typical(eqn.outvars[0].aval.size) < tuning.large_join
     ):
         return False
     first = eqn.op.dimension
     columns = all(math.prod(v.aval.shape[first:]) == 1 for v in eqn.invars)
-    return not columns or len(eqn.invars) > config.tuning.joined_columns
+    return not columns or len(eqn.invars) > tuning.joined_columns
 
 
-def _spreads(consumer: Eqn, var: Var) -> bool:
+def _spreads(consumer: Eqn, var: Var, tuning: Tuning) -> bool:
     """Whether the consumer reads elements of `var` more than once, or not in order.
 
     What only moves elements is not asked but for broadcasts: its own consumers are.
     """
     op = consumer.op
-    if is_fold(op) or is_joined(consumer) or var.aval.size < 2:
+    if is_fold(op) or is_joined(consumer, tuning) or var.aval.size < 2:
         return False
     if op_cost(op) == 0 and not isinstance(op, BroadcastInDim):
         return False

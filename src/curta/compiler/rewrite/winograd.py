@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.rewrite.inline import Function
-from curta.config import config
+from curta.compiler.targets import Target, Tuning
 from curta.control.cond import Cond
 from curta.core.avals import ShapedArray
 from curta.core.stage import stage
@@ -50,10 +50,10 @@ _OF_PRODUCTS: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
 
 
 def by_winograd(
-    op: ConvGeneralDilated, avals: Sequence[ShapedArray]
+    op: ConvGeneralDilated, avals: Sequence[ShapedArray], target: Target
 ) -> Function | None:
     """conv x w -> sums of 16 products of sums of x and of w, if they are large."""
-    if not _fits(op, *avals):
+    if not _fits(op, avals[0], avals[1], target.tuning):
         return None
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
     out: ShapedArray = op.aval(*avals)
@@ -96,7 +96,9 @@ def _finite(y: Any, op: ConvGeneralDilated, *operands: Any) -> Any:
     return result
 
 
-def _fits(op: ConvGeneralDilated, lhs: ShapedArray, rhs: ShapedArray) -> bool:
+def _fits(
+    op: ConvGeneralDilated, lhs: ShapedArray, rhs: ShapedArray, tuning: Tuning
+) -> bool:
     """Whether it is a large convolution of 3 by 3 without strides and groups."""
     ones = (*op.window_strides, *op.lhs_dilation, *op.rhs_dilation)
     if lhs.ndim != 4 or any(n != 1 for n in ones) or not is_default(op.precision):
@@ -107,11 +109,11 @@ def _fits(op: ConvGeneralDilated, lhs: ShapedArray, rhs: ShapedArray) -> bool:
     if lhs.dtype not in _DTYPES or out.dtype != lhs.dtype:
         return False
     outputs, inputs, *window = taken(rhs.shape, op.dimension_numbers[1])
-    if window != [3, 3] or min(inputs, outputs) < config.tuning.winograd_features:
+    if window != [3, 3] or min(inputs, outputs) < tuning.winograd_features:
         return False
-    if 4 * (lhs.size + out.size) * lhs.dtype.itemsize > config.tuning.winograd_bytes:
+    if 4 * (lhs.size + out.size) * lhs.dtype.itemsize > tuning.winograd_bytes:
         return False
-    return 9 * inputs * out.size >= config.tuning.winograd_work
+    return 9 * inputs * out.size >= tuning.winograd_work
 
 
 def _transposed(x: Any, order: tuple[int, ...]) -> Any:

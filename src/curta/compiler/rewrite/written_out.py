@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.rewrite.inline import Function
-from curta.config import config
+from curta.compiler.targets import Target
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import eval_jaxpr
@@ -22,10 +22,12 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import AddAny, BroadcastInDim, Reshape
 
 
-def written_out(op: Scan, avals: Sequence[ShapedArray]) -> Function | None:
+def written_out(
+    op: Scan, avals: Sequence[ShapedArray], target: Target
+) -> Function | None:
     """All iterations; None if it is to be a loop, or better is one."""
     _, carry, _ = op.parts(avals)
-    eqns, tuning = op.jaxpr.eqns, config.tuning
+    eqns, tuning = op.jaxpr.eqns, target.tuning
     if not op.length or op.length > op.unroll:
         return None
     if op.length * len(eqns) > tuning.written_out_eqns:

@@ -62,7 +62,7 @@ def _nest(
         own = column_nest(nest, vectors, plan, target)
     else:
         own = row_nest(kernel, nest, vectors, plan, target)
-    order = order_of(nest, target.vector_bytes) if in_blocks(nest) else None
+    order = order_of(nest, target) if in_blocks(nest) else None
     return replace(own, order=order)
 
 
@@ -144,7 +144,7 @@ def _split(
         ), kernel.piece
     tuning = target.tuning
     if column is not None:
-        most = columns_at_once(kernel, target.vector_bytes)
+        most = columns_at_once(kernel, target)
         few = not is_symbolic_dim(column.extent) and column.extent <= most
         return (None, 1) if few else (column, most)
     (nest, *others) = kernel.nests

@@ -17,7 +17,7 @@ from curta.compiler.loops.walks import (
     varies,
 )
 from curta.compiler.schedule.vectors import Vectors
-from curta.compiler.targets import CACHE_LINE, Target
+from curta.compiler.targets import CACHE_LINE, Target, Tuning
 from curta.core.dim import is_multiple, is_symbolic_dim, typical
 
 _FEWEST = 4  # lanes: fewer take as long
@@ -55,7 +55,7 @@ def column_nest(
         return NestSchedule((joined,), lanes, "row")
     if not in_blocks(nest):
         # Several rows of a heavy body would spill.
-        rows = max(1, most // (1 if is_light(nest) else 2))
+        rows = max(1, most // (1 if is_light(nest, target.tuning) else 2))
         if across.tail != "none":
             # Row by row is short code, if the tail is not much of the columns.
             few = plan.split != column and column.extent < 4 * lanes
@@ -63,10 +63,10 @@ def column_nest(
         *around, last = dims
         down = Loop(last, "unrolled", rows, "scalar", 1)
         return NestSchedule((*map(Loop, around), down, across), lanes, "row", rows)
-    if has_few_rows(nest):
+    if has_few_rows(nest, target.tuning):
         rows_of = [Loop(v, "unrolled", v.extent) for v in dims]
         return NestSchedule((across, *rows_of), lanes, "registers")
-    rows = order_of(nest, target.vector_bytes).steps if is_light(nest) else 1
+    rows = order_of(nest, target).steps if is_light(nest, target.tuning) else 1
     return NestSchedule((*map(Loop, dims), across), lanes, "tile", rows)
 
 
@@ -128,7 +128,7 @@ def _vector_loop(
     """Whole vectors, and what is left in one more, or one by one."""
     lanes = vectors.lanes
     if in_blocks(nest):
-        order = order_of(nest, target.vector_bytes)
+        order = order_of(nest, target)
         if not order.is_one_group(lane.extent):
             return _with_tail(lane, lanes)
     more: Tail = "overlap" if vectors.repeats else "masked"
@@ -138,7 +138,7 @@ def _vector_loop(
     step = plan.piece if lane == plan.split else lane.extent
     if is_multiple(lane.extent, lanes) and is_multiple(step, lanes):
         return Loop(lane, "vector", lanes)
-    few = _lanes_of_tail(nest, lane, vectors, plan)
+    few = _lanes_of_tail(nest, lane, vectors, plan, target.tuning)
     if vectors.short and few is None:
         return replace(loop, joined=True)
     if not vectors.repeats and _is_apart(nest, lane):
@@ -147,7 +147,7 @@ def _vector_loop(
 
 
 def _lanes_of_tail(
-    nest: LoopNest, lane: LoopVar, vectors: Vectors, plan: Schedule
+    nest: LoopNest, lane: LoopVar, vectors: Vectors, plan: Schedule, tuning: Tuning
 ) -> int | None:
     """The lanes of the last vector of a short row, which has as few as suffice."""
     short = not is_symbolic_dim(lane.extent) and lane.extent < 4 * vectors.lanes
@@ -157,7 +157,7 @@ def _lanes_of_tail(
     if nest.folds and not is_running(nest):
         few = max(few, _FEWEST)
         return few if few < vectors.lanes and not vectors.short else None
-    return few if vectors.repeats and is_light(nest) else None
+    return few if vectors.repeats and is_light(nest, tuning) else None
 
 
 def _is_apart(nest: LoopNest, lane: LoopVar) -> bool:

@@ -36,7 +36,7 @@ def with_rows_together(kernel: Kernel, plan: Schedule, target: Target) -> Schedu
     if typical(row.extent) < tuning.row_blocks * rows:
         return plan
     if any(map(in_blocks, kernel.nests)):
-        rows = sum_order(target.vector_bytes).register
+        rows = sum_order(target).register
     elif not is_multiple(row.extent, rows) and is_multiple(row.extent, rows // 2):
         rows //= 2  # than to have a block with less
     tail: Tail = "none"

@@ -56,7 +56,7 @@ def vectors_of(
         return Vectors(1)
     ordered = any(f.order in ("chain", "joined") for f in nest.folds)
     if ordered and is_running(nest):
-        lanes = sum_order(target.vector_bytes).running
+        lanes = sum_order(target).running
         while lanes > 1 and lanes >= 2 * typical(extent):
             lanes //= 2
         return Vectors(lanes, little or typical(extent) < 4 * lanes)
@@ -102,7 +102,7 @@ def _summing(
     Their lanes are the accumulators that the order of sums asks for, if all dims are
     one and the body is light enough for so many; or else the elements are staged.
     """
-    tuning, order = target.tuning, order_of(nest, target.vector_bytes)
+    tuning, order = target.tuning, order_of(nest, target)
     light = tuning.light_body if order.lanes > 1 else -1
     dims = nest.dims[nest.kept :]
     last = dims[-1]
