@@ -17,7 +17,7 @@ MAX_FILE = 550  # "about 500"
 MAX_FUNCTION = 50
 MOST_CLASSES_ASKED = 37
 MOST_SHARED_NAMES = 13
-LEAST_TESTED_SHARE = 0.65  # of the compiler's modules
+LEAST_TESTED_SHARE = 0.92  # of the compiler's modules
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -14,8 +14,11 @@ import numpy as np
 
 import curta.runtime.eager  # noqa: F401  (installs the trace of eager values)
 from curta import dtypes
+from curta.compiler.emit.emission import emit
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
+from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.loops import complexes
 from curta.compiler.loops.bufferize import placement_of
 from curta.compiler.loops.build import ScalarBuilder
@@ -119,6 +122,23 @@ def first_kernel(
     """The kernel of the first group of a program, before the passes on kernels."""
     items = lower_to_items(ready(fun, *types, target=target).jaxpr, target)
     return assemble(fuse(items).groups[0], items.builder), items.builder
+
+
+def kernel_ir(fun: Callable[..., Any], *types: str, target: Target = AVX2) -> str:
+    """The LLVM IR of the first kernel of a program, without declarations."""
+    kernel, _ = first_kernel(fun, *types, target=target)
+    plan = kernel_schedule(kernel, target)
+    module = Module.of(target)
+    ends = {b for b in kernel.buffers() if b.name.startswith("in")}
+    ends |= {s.buffer for s in kernel.nests[-1].written()}
+    emit_kernel(module, "kernel", kernel, plan, placement_of(kernel, plan, ends))
+    return module.text()
+
+
+def region_ir(fun: Callable[..., Any], *types: str, target: Target = AVX2) -> str:
+    """The LLVM IR of a program: of its kernels and regions, then of its entry."""
+    (*_, code) = emit(lower(program(fun, *types), target))
+    return "\n".join(s.write() for s in (*code.entry.callees, code.entry))
 
 
 def program_text(

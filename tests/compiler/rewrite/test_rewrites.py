@@ -265,6 +265,20 @@ def test_barriers_hold_back_only_what_is_computed_twice(prints):
     )
 
 
+def test_a_barrier_before_which_all_is_kept_is_dropped():
+    """Nothing behind it is computed twice, so that it would only be in the way."""
+
+    def f(x):
+        keep = curta.checkpoint_policies.everything_saveable
+        layer = curta.checkpoint(lambda x: lax.sin(lax.sin(x)), policy=keep)
+        y, back = curta.vjp(layer, x)
+        return y, *back(y)
+
+    jaxpr = program(f, "f32[3]", barriers=True).jaxpr
+    assert "optimization_barrier" in str(jaxpr)
+    assert "optimization_barrier" not in str(without_idle_barriers(jaxpr))
+
+
 # ------------------------------------------------------------------ scatters, library
 
 
