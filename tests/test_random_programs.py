@@ -55,6 +55,8 @@ SMOOTH = {
     "pad": lambda a, b: jnp.pad(full(a)[1:, :-1], ((1, 0), (0, 1))),
     "cumsum": lambda a, b: jnp.cumsum(full(a), 1) / COLUMNS,
     "gather": lambda a, b: full(a)[jnp.array([2, 0, 2])],
+    "write all": lambda a, b: full(a).at[:, :].set(jnp.sin(full(b))),
+    "write as slice": lambda a, b: lax.dynamic_update_slice(full(a), full(b), (1, 2)),
     "update": lambda a, b: full(a).at[1].set(full(b)[0]),
     "accumulate": lambda a, b: full(a).at[jnp.array([0, 0])].add(full(b)[:2]) / 2,
     "slice": lambda a, b: lax.dynamic_slice(full(a), (1, 0), (1, COLUMNS))[0],
