@@ -57,6 +57,12 @@ def test_order_is_that_of_the_page(shape, axis):
     )
 
 
+def test_products_of_complex_numbers_have_no_fused_steps():
+    """LLVM moves a sign from a factor to a product, which gets the flags of the sum."""
+    wrong, _ = differing(case(601857))  # prod(-x) of three complex numbers, in a branch
+    assert wrong == []
+
+
 @pytest.mark.parametrize("seed", [2, 3, 11, 14, 23, 26])
 def test_contexts_do_not_show(seed):
     curta.config.update("jax_enable_x64", True)

@@ -187,7 +187,14 @@ class VectorInstructions(Instructions, ABC):
         return self.call(name, type_, self._aligned(pointer, type_), mask, other)
 
     def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
-        """Store the lanes where the mask holds."""
+        """Store the lanes where the mask holds.
+
+        If that is known to be the first one, by a scalar store: of a truncated vector
+        LLVM would store the lane as it was before.
+        """
+        if mask.text == self.first_lanes(self.const(I64, 1), value.lanes).text:
+            self.store(self.extract(value, 0), pointer)
+            return
         name = f"llvm.masked.store.{_many(value.type).suffix}.p0"
         self.call(name, None, value, self._aligned(pointer, value.type), mask)
 

@@ -214,8 +214,11 @@ class ScalarBuilder:
         """x * y, which is contracted with no sum: a step of a reduction."""
         x, y = self._pair(x, y)
         if isinstance(x, ComplexExpr):
-            real = self.sub(self.product(x.re, y.re), self.product(x.im, y.im))
-            imag = self.add(self.product(x.re, y.im), self.product(x.im, y.re))
+            # Sums and negations alone: LLVM may give a product that it moves a sign
+            # into the flags of the sum, `contract` among them.
+            minus = self.neg(self.product(x.im, y.im))
+            real = self.sum(self.product(x.re, y.re), minus)
+            imag = self.sum(self.product(x.re, y.im), self.product(x.im, y.re))
             return ComplexExpr(real, imag, x.dtype)
         is_real = is_float(x.dtype)
         return self._in_float32("product", x, y) if is_real else self.mul(x, y)
