@@ -1,10 +1,12 @@
 """Partial evaluation by hand."""
 
+import numpy as np
 import pytest
 
 import curta
 import curta.numpy as jnp
 from curta.extend import linear_util
+from curta.extend.core import jaxpr_as_fun
 from curta.interpreters import partial_eval as pe
 
 
@@ -52,3 +54,22 @@ def test_programs_and_dead_code():
     assert pe.dce_jaxpr(jaxpr, [False, True], instantiate=True)[1] == [True, True]
     with pytest.raises(TypeError):
         pe.PartialVal(1, 2)
+
+
+def test_jaxprs_are_taken_closed_or_without_constants():
+    closed = curta.make_jaxpr(lambda x, y: (x + 1, y * np.arange(3.0)))(1.0, 2.0)
+    inner = curta.make_jaxpr(lambda x, y: (x + 1, y * 2))(1.0, 2.0).jaxpr
+    for jaxpr in closed, inner:
+        alive, used = pe.dce_jaxpr(jaxpr, [True, False])
+        assert type(alive) is type(jaxpr) and used == [True, False]
+        assert not pe.convert_constvars_jaxpr(jaxpr).constvars
+        one = jaxpr.replace(outvars=jaxpr.outvars[:1])
+        assert len(one.eqns) == len(jaxpr.eqns) and len(one.outvars) == 1
+    assert pe.close_jaxpr(closed) is closed
+    assert jaxpr_as_fun(inner)(1.0, 2.0) == [2, 4]
+    known, *_ = pe.partial_eval_jaxpr_nounits(inner, [False, True], False)
+    assert len(known.in_avals) == 1
+    moved = pe.move_binders_to_back(inner, [True, False])
+    assert len(pe.prune_closed_jaxpr_outputs(moved, [False, True]).out_avals) == 1
+    with pytest.raises(ValueError, match="1 constants, whose values"):
+        jaxpr_as_fun(closed.jaxpr)

@@ -315,11 +315,16 @@ class ClosedJaxpr:
         return self.jaxpr.is_high
 
     def replace(
-        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
+        self,
+        *,
+        jaxpr: Jaxpr | None = None,
+        consts: Sequence[Any] | None = None,
+        **changes: Any,
     ) -> ClosedJaxpr:
-        """This closed jaxpr with another jaxpr or other constants."""
+        """This closed jaxpr with another jaxpr, other constants or other fields."""
+        inner = self.jaxpr if jaxpr is None else jaxpr
         return ClosedJaxpr(
-            self.jaxpr if jaxpr is None else jaxpr,
+            inner.replace(**changes) if changes else inner,
             self.consts if consts is None else consts,
         )
 
@@ -392,7 +397,22 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     return [read(v) for v in jaxpr.outvars]
 
 
-def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+def as_closed(jaxpr: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
+    """A jaxpr that is closed, or one without constants, as a closed one.
+
+    Raises ValueError for one with constants, whose values it does not hold.
+    """
+    if isinstance(jaxpr, ClosedJaxpr):
+        return jaxpr
+    if jaxpr.constvars:
+        raise ValueError(
+            f"the jaxpr has {len(jaxpr.constvars)} constants, whose values are in the"
+            " closed jaxpr: pass that, as make_jaxpr returns it"
+        )
+    return ClosedJaxpr(jaxpr)
+
+
+def jaxpr_as_fun(closed: Jaxpr | ClosedJaxpr) -> Callable[..., list[Any]]:
     """The jaxpr as a function of its flat arguments.
 
     >>> import curta
@@ -402,8 +422,10 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     [Array(6., dtype=float32, weak_type=True)]
     """
 
+    whole = as_closed(closed)
+
     def fun(*args: Any) -> list[Any]:
-        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return eval_jaxpr(whole.jaxpr, whole.consts, *args)
 
     return fun
 

@@ -15,13 +15,13 @@ Results of known arguments are computed; the rest is recorded as a jaxpr.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from curta._base.on_demand import Listing, listed
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info as describe
 from curta.core.hi_types import lower_types
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, as_closed, jaxpr_as_fun
 from curta.core.stage import JitTracer as DynamicJaxprTracer, stage
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.extend.linear_util import WrappedFun
@@ -46,6 +46,8 @@ __all__ = [
     "trace_to_jaxpr_nounits",
 ]
 __dir__: Listing = listed(__all__)
+
+AnyJaxpr = TypeVar("AnyJaxpr", Jaxpr, ClosedJaxpr)
 
 
 class PartialVal(tuple[Any, Any]):
@@ -160,19 +162,21 @@ def trace_to_jaxpr_dynamic(
 
 
 def dce_jaxpr(
-    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | list[bool] = False
-) -> tuple[Jaxpr, list[bool]]:
+    jaxpr: AnyJaxpr,
+    used_outputs: Sequence[bool],
+    instantiate: bool | list[bool] = False,
+) -> tuple[AnyJaxpr, list[bool]]:
     """The jaxpr of the used outputs alone, and which inputs it has kept.
 
     Inputs that nothing needs go, but for those to `instantiate`.
 
     Args:
-      jaxpr: a jaxpr.
+      jaxpr: a jaxpr, or a closed one.
       used_outputs: whether each output is wanted.
       instantiate: whether an input is kept though nothing needs it: for each, or all.
 
     Returns:
-      The jaxpr, and a list of bools: which inputs it has.
+      The jaxpr, of the same class, and a list of bools: which inputs it has.
 
     Raises:
       ValueError: for lists of another length.
@@ -184,7 +188,10 @@ def dce_jaxpr(
     >>> len(used.eqns), inputs
     (1, [False, True])
     """
-    result = _without_dead_code(jaxpr, used_outputs, within=True)
+    if isinstance(jaxpr, ClosedJaxpr):
+        inner, inputs = dce_jaxpr(jaxpr.jaxpr, used_outputs, instantiate)
+        return jaxpr.replace(jaxpr=inner), inputs
+    result: Jaxpr = _without_dead_code(jaxpr, used_outputs, within=True)
     needed = {v for e in result.eqns for v in e.invars} | {*result.outvars}
     if isinstance(instantiate, bool):
         instantiate = [instantiate] * len(jaxpr.invars)
@@ -195,8 +202,8 @@ def dce_jaxpr(
     return result.replace(invars=invars), kept
 
 
-def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """A jaxpr without constants as a closed one.
+def close_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
+    """A jaxpr without constants as a closed one; closed ones are left as they are.
 
     >>> import curta
     >>> from curta.interpreters import partial_eval as pe
@@ -204,11 +211,11 @@ def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
     >>> pe.close_jaxpr(jaxpr).consts
     []
     """
-    return ClosedJaxpr(jaxpr)
+    return as_closed(jaxpr)
 
 
-def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with its constants as its first inputs.
+def convert_constvars_jaxpr(jaxpr: AnyJaxpr) -> AnyJaxpr:
+    """The jaxpr with its constants as its first inputs; a closed one holds none then.
 
     >>> import curta, numpy as np
     >>> from curta.interpreters import partial_eval as pe
@@ -216,6 +223,8 @@ def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     >>> len(jaxpr.constvars), len(pe.convert_constvars_jaxpr(jaxpr).invars)
     (1, 2)
     """
+    if isinstance(jaxpr, ClosedJaxpr):
+        return ClosedJaxpr(convert_constvars_jaxpr(jaxpr.jaxpr))
     return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
 
 
@@ -228,11 +237,11 @@ def move_binders_to_back(closed_jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> 
     >>> print(*pe.move_binders_to_back(closed, [True, False]).in_avals)
     ~float32[] ~int32[]
     """
-    invars = closed_jaxpr.jaxpr.invars
+    closed = as_closed(closed_jaxpr)
+    invars = closed.jaxpr.invars
     moved = [*to_move] + [False] * (len(invars) - len(to_move))
     in_order = sorted(range(len(invars)), key=lambda i: moved[i])
-    jaxpr = closed_jaxpr.jaxpr.replace(invars=tuple(invars[i] for i in in_order))
-    return ClosedJaxpr(jaxpr, closed_jaxpr.consts)
+    return closed.replace(invars=tuple(invars[i] for i in in_order))
 
 
 def prune_closed_jaxpr_outputs(
@@ -246,9 +255,9 @@ def prune_closed_jaxpr_outputs(
     >>> print(*pe.prune_closed_jaxpr_outputs(closed, [False, True]).out_avals)
     ~int32[]
     """
-    pairs = zip(jaxpr.jaxpr.outvars, used_outputs, strict=True)
-    outvars = tuple(v for v, used in pairs if used)
-    return ClosedJaxpr(jaxpr.jaxpr.replace(outvars=outvars), jaxpr.consts)
+    closed = as_closed(jaxpr)
+    pairs = zip(closed.jaxpr.outvars, used_outputs, strict=True)
+    return closed.replace(outvars=tuple(v for v, used in pairs if used))
 
 
 def abstract_eval_fun(
@@ -349,13 +358,14 @@ def partial_eval_jaxpr_nounits(
     ([False, True], 2, 2)
     """
     forced = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
-    split = split_jaxpr(jaxpr, tuple(unknowns), forced)
+    closed = as_closed(jaxpr)
+    split = split_jaxpr(closed, tuple(unknowns), forced)
     count = split.out_unknown.count(False)
 
     def known(*args: Any) -> list[Any]:
         outs = jaxpr_as_fun(split.known)(*args)
         return [*outs[:count], *split.residuals(args, outs)]
 
-    closed = stage(known, split.known.in_avals, jaxpr.jaxpr.debug_info)
+    closed = stage(known, split.known.in_avals, closed.jaxpr.debug_info)
     residuals = list(closed.out_avals[count:])
     return closed, split.unknown, list(split.out_unknown), residuals
