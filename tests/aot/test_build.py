@@ -133,6 +133,25 @@ def test_same_functions_make_the_same_bytes(tmp_path):
         assert Path(path).read_bytes() == Path(again.files[kind]).read_bytes(), kind
 
 
+def test_kernels_of_every_level_have_the_bits_of_jit(tmp_path):
+    def step(w, x):
+        def loss(w):
+            return -curta.nn.log_softmax(jnp.maximum(x @ w, 0))[:, 0].mean()
+
+        return w - 0.1 * curta.grad(loss)(w)
+
+    w = RNG.normal(size=(16, 40)).astype(np.float32)
+    x = RNG.normal(size=(24, 16)).astype(np.float32)
+    library = aot.build(step, w, x, directory=tmp_path)
+    out = np.empty_like(w)
+    inputs = (ctypes.c_void_p * 2)(w.ctypes.data, x.ctypes.data)
+    space = np.empty(library.signatures[0].workspace + 1, np.uint8)
+    room = ctypes.c_void_p(space.ctypes.data), ctypes.c_size_t(space.size)
+    outputs = (ctypes.c_void_p * 1)(out.ctypes.data)
+    assert loaded(library, tmp_path).step_run(inputs, outputs, *room) == 0
+    np.testing.assert_array_equal(out, curta.jit(step)(w, x))
+
+
 def loaded(library, folder):
     path = folder / "shared.so"
     command = ["gcc", "-shared", "-o", str(path), library.files["object"], "-lm"]
@@ -286,3 +305,40 @@ def test_identifiers_and_archives():
         order = "<" if kind == "macho" else ">"
         for place in (first, second):
             assert place.to_bytes(4, {"<": "little", ">": "big"}[order]) in index
+
+
+def test_weights_lie_in_a_file_that_is_mapped(tmp_path):
+    large = RNG.normal(size=(30, 30)).astype(np.float32)
+
+    def scaled_rows(x):
+        def step(c, row):
+            return jnp.tanh(c @ large) + row, c.sum()
+
+        return curta.lax.scan(step, x[0], x @ large)
+
+    x = RNG.normal(size=(6, 30)).astype(np.float32)
+    library = aot.build(scaled_rows, x, directory=tmp_path, weights="file")
+    assert large.tobytes() not in Path(library.files["object"]).read_bytes()
+    data = np.fromfile(library.files["weights"], np.uint8)
+    assert large.tobytes() in data.tobytes()
+    code = loaded(library, tmp_path)
+    weights, size = (ctypes.c_void_p * 1)(), ctypes.c_size_t(data.size)
+    at = ctypes.c_void_p(data.ctypes.data)
+    carry, sums = np.empty(30, np.float32), np.empty(6, np.float32)
+    outputs = (ctypes.c_void_p * 2)(carry.ctypes.data, sums.ctypes.data)
+    space = np.empty(library.signatures[0].workspace + 1, np.uint8)
+
+    def run():
+        inputs = (ctypes.c_void_p * 2)(x.ctypes.data, ctypes.addressof(weights))
+        room = ctypes.c_void_p(space.ctypes.data), ctypes.c_size_t(space.size)
+        return code.scaled_rows_run(inputs, outputs, *room)
+
+    assert run() == 4  # not initialized
+    assert code.scaled_rows_init(weights, None, size) == 4
+    assert code.scaled_rows_init(weights, at, ctypes.c_size_t(7)) == 4
+    assert code.scaled_rows_init(weights, at, size) == 0
+    assert run() == 0
+    for got, want in zip((carry, sums), curta.jit(scaled_rows)(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    data[20] ^= 1
+    assert code.scaled_rows_init(weights, at, size) == 4

@@ -17,6 +17,7 @@ from curta.aot.interface import Interface, identifier
 from curta.aot.lowered import BuiltProgram, built, traced
 from curta.aot.packages import cmake_config, pkg_config
 from curta.aot.symbols import undefined_symbols
+from curta.aot.weights import Weights, add_init
 from curta.compiler.code_generator import compile_text
 from curta.compiler.emit.standalone import StandaloneModule
 from curta.compiler.host_target import host
@@ -27,6 +28,7 @@ from curta.compiler.triples import named
 _SERVICES = Services(cancellation=False, python=False, callbacks=False)
 _LAMBDA = "<lambda>"
 _DEBUG_PRINTS = ("refuse", "drop")
+_WEIGHTS = ("library", "file")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,7 @@ def build(
     donate_argnums: int | Iterable[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
     debug_print: str = "refuse",
+    weights: str = "library",
     **kwargs: Any,
 ) -> BuiltLibrary:
     """Compile functions to a library that C programs link, with a header.
@@ -116,6 +119,8 @@ def build(
       donate_argnums: positions of arguments to overwrite.
       donate_argnames: names of arguments to overwrite.
       debug_print: `refuse` or `drop` what `curta.debug` prints and calls.
+      weights: where large constants are: in the `library`, or in a `file`
+        (NAME.safetensors) that the program maps and hands to `NAME_init`.
       kwargs: arguments by name.
 
     Returns:
@@ -141,6 +146,8 @@ def build(
     """
     if debug_print not in _DEBUG_PRINTS:
         raise ValueError(f"debug_print is {debug_print!r}, not `refuse` or `drop`")
+    if weights not in _WEIGHTS:
+        raise ValueError(f"weights is {weights!r}, not `library` or `file`")
     options: dict[str, Any] = {
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
@@ -155,7 +162,8 @@ def build(
         symbol = f"{library}_{identifier(key)}" if key else library
         one = traced(function, given, by_name, options)
         programs.append(built(one, symbol, made_for, debug_print == "drop"))
-    return _written(library, programs, made_for, target, os.fspath(directory))
+    apart = Weights() if weights == "file" else None
+    return _written(library, programs, made_for, target, os.fspath(directory), apart)
 
 
 def _functions(
@@ -199,17 +207,23 @@ def _written(
     target: Target,
     target_name: str,
     directory: str,
+    weights: Weights | None,
 ) -> BuiltLibrary:
     """Compile the programs and write all files."""
     os.makedirs(directory, exist_ok=True)
-    data = _object(library, programs, target)
-    signatures = [p.signature for p in programs]
+    files = {}
+    if weights is not None:
+        files["weights"] = os.path.join(directory, f"{library}.safetensors")
+    data, signatures = _object(library, programs, target, weights, files)
     needs = undefined_symbols(data, target.object_format)
-    links = _links(needs)
-    text = LibraryText(library, target_name, links, tuple(
-        n for n in needs if n.endswith("_")))  # fmt: skip
-    exported = tuple(x for s in signatures for x in exported_symbols(s, target))
-    member = Member(f"{library[:12]}.o", data, exported)
+    links, count = _links(needs, target), len(weights.arrays) if weights else 0
+    fortran = tuple(n for n in needs if n.endswith("_"))
+    text = LibraryText(library, target_name, links, fortran, count)
+    exported = [x for s in signatures for x in exported_names(s)]
+    exported += [f"{library}_init"] * bool(count)
+    start = "_" if target.object_format == "macho" else ""
+    symbols = tuple(f"{start}{name}" for name in exported)
+    member = Member(f"{library[:12]}.o", data, symbols)
     contents: dict[str, tuple[str, str | bytes]] = {
         "header": (f"{library}.h", header(text, signatures, target.pointer_bytes)),
         "object": (f"{library}.o", data),
@@ -217,7 +231,6 @@ def _written(
         "cmake": (f"{library}Config.cmake", cmake_config(library, links)),
         "pkg_config": (f"{library}.pc", pkg_config(library, links)),
     }
-    files = {}
     for kind, (file, content) in contents.items():
         files[kind] = os.path.join(directory, file)
         raw = content.encode() if isinstance(content, str) else content
@@ -228,26 +241,42 @@ def _written(
     )
 
 
-def _object(library: str, programs: Sequence[BuiltProgram], target: Target) -> bytes:
-    """Return the object file with all programs."""
+def _object(
+    library: str,
+    programs: Sequence[BuiltProgram],
+    target: Target,
+    weights: Weights | None,
+    files: dict[str, str],
+) -> tuple[bytes, list[Interface]]:
+    """Return the object file with all programs, and their interfaces."""
+    signatures = []
     with tempfile.TemporaryDirectory() as folder:
-        module = StandaloneModule(library, target, folder)
+        chosen = weights.index_of if weights is not None else None
+        module = StandaloneModule(library, target, folder, chosen)
         for program in programs:
-            made = module.add(program.codes)
-            add_functions(module, made, program.signature)
-        return compile_text(module.text(), module.level, target=target)
+            made, signature = module.add(program.codes), program.signature
+            if not made.is_fixed:
+                signature = dataclasses.replace(signature, weights=f"{library}_weights")
+            add_functions(module, made, signature)
+            signatures.append(signature)
+        if weights is not None:
+            written = weights.write(files["weights"])
+            if weights.arrays:
+                add_init(module, library, written)
+        data = compile_text(module.text(), target=target)
+    return data, signatures
 
 
-def exported_symbols(signature: Interface, target: Target) -> list[str]:
-    """Return the symbols that a library exports for a function."""
+def exported_names(signature: Interface) -> list[str]:
+    """Return the names that C knows of a function."""
     words = ["workspace", "run", "error"] + ["run_parallel"] * signature.parallel
-    start = "_" if target.object_format == "macho" else ""
-    return [f"{start}{signature.name}_{word}" for word in words]
+    return [f"{signature.name}_{word}" for word in words]
 
 
-def _links(needs: Sequence[str]) -> tuple[str, ...]:
+def _links(needs: Sequence[str], target: Target) -> tuple[str, ...]:
     """Return the libraries with these symbols."""
     fortran = any(n.endswith("_") for n in needs)
     memory = {"memcpy", "memmove", "memset", "memcmp"}
-    maths = any(n not in memory and not n.endswith("_") for n in needs)
+    own = any(n not in memory and not n.endswith("_") for n in needs)
+    maths = own and target.object_format == "elf"  # others have them in their C library
     return ("lapack", "blas") * fortran + ("m",) * maths

@@ -26,6 +26,16 @@ typedef struct { double real, imag; } curta_complex128;
 """
 
 
+_WEIGHTS = """\
+/* The addresses of the arrays in {name}.safetensors. */
+typedef struct {{ const void *array[{count}]; }} {name}_weights;
+
+/* Point the weights into the bytes of the file, which the program has mapped or read to
+   a multiple of 8; they must stay there. Return 0, or 4 if it is another file. */
+int {name}_init({name}_weights *weights, const void *file, size_t bytes);
+"""
+
+
 @dataclass(frozen=True)
 class LibraryText:
     """The facts about a library that its header states.
@@ -35,12 +45,14 @@ class LibraryText:
         target: the name of the target.
         links: the libraries that a program links besides (`m`, `lapack`).
         needs: for each symbol that these provide, its name.
+        weights: the number of arrays in the file of weights.
     """
 
     name: str
     target: str
     links: tuple[str, ...]
     needs: tuple[str, ...]
+    weights: int = 0
 
 
 def header(library: LibraryText, signatures: Sequence[Interface], pointer: int) -> str:
@@ -61,6 +73,8 @@ def header(library: LibraryText, signatures: Sequence[Interface], pointer: int) 
     ]
     if any(x.dtype.kind == "c" for x in leaves):
         parts.append(_COMPLEX)
+    if library.weights:
+        parts.append(_WEIGHTS.format(name=library.name, count=library.weights))
     macros: set[str] = {guard}
     for signature in signatures:
         parts.append(_function(signature, pointer, macros))
@@ -102,12 +116,10 @@ def _function(signature: Interface, pointer: int, macros: set[str]) -> str:
     for word, tree in (("in", signature.inputs), ("out", signature.outputs)):
         lines += _sizes(f"{upper}_{word.upper()}", tree, macros)
     lines += ["", *_macro(f"{upper}_WORKSPACE", signature.workspace, macros), ""]
-    if signature.weights:
-        lines += _weights(signature)
     for word, tree in (("in", signature.inputs), ("out", signature.outputs)):
         structs: dict[str, list[str]] = {}
-        extra = signature.weights and word == "in"
-        _struct(f"{name}_{word}", tree, structs, word == "in", extra, name)
+        extra = signature.weights if word == "in" else ""
+        _struct(f"{name}_{word}", tree, structs, word == "in", extra)
         for body in structs.values():
             lines += [*body, ""]
         size = layout_of(tree, pointer).size
@@ -136,9 +148,8 @@ def _sizes(prefix: str, tree: Tree, macros: set[str]) -> Iterator[str]:
 
 
 def _struct(
-    name: str, tree: Tree, structs: dict[str, list[str]], reads: bool, weights: bool,
-    function: str,
-) -> None:  # fmt: skip
+    name: str, tree: Tree, structs: dict[str, list[str]], reads: bool, weights: str
+) -> None:
     """Add the structs of a tree, inner ones first."""
     lines = ["typedef struct {"]
     for field in tree.fields:
@@ -148,12 +159,12 @@ def _struct(
                 inner += "_"
             if not field.value.fields:
                 continue
-            _struct(inner, field.value, structs, reads, False, function)
+            _struct(inner, field.value, structs, reads, "")
             lines.append(f"    {inner} {field.name};")
         else:
             lines.append(f"    {_declared(field.value, field.name, reads)}")
     if weights:
-        lines.append(f"    const {function}_weights *weights;")
+        lines.append(f"    const {weights} *weights; /* set by `init` */")
     if len(lines) == 1:  # C has no empty struct
         lines.append("    char nothing;")
     structs[name] = [*lines, f"}} {name};"]
@@ -209,11 +220,6 @@ def _assertion(name: str, size: int) -> list[str]:
         "#endif",
         "",
     ]
-
-
-def _weights(signature: Interface) -> list[str]:
-    name = signature.name
-    return [f"typedef struct {name}_weights {name}_weights;", ""]
 
 
 def _errors(signature: Interface) -> list[str]:

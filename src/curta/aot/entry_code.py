@@ -16,11 +16,12 @@ from collections.abc import Sequence
 
 from curta._base.lazy_dataclass import dataclass
 from curta.aot.interface import Interface, LeafField, StructLayout, layout_of
+from curta.aot.weights import BAD_WEIGHTS
 from curta.compiler.emit.standalone import StandaloneModule, StandaloneProgram, Weight
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 
-OK, NULL_IN, NULL_OUT, WORKSPACE, WEIGHTS = range(5)
+OK, NULL_IN, NULL_OUT, WORKSPACE, WEIGHTS = 0, 1, 2, 3, BAD_WEIGHTS
 FIRST_LEAF = 16  # the code for the first argument; results come after arguments
 ALIGNMENT = 64  # of arenas, in bytes
 
@@ -42,7 +43,7 @@ def error_texts(signature: Interface) -> list[ErrorText]:
         ErrorText(WORKSPACE, "the workspace is a null pointer or too small"),
     ]
     if signature.weights:
-        text = "`in->weights` is a null pointer or was not initialized"
+        text = "the weights are a null pointer or were not initialized"
         texts.append(ErrorText(WEIGHTS, text))
     leaves = [*signature.arguments, *signature.results]
     for number, leaf in enumerate(leaves):
@@ -84,12 +85,10 @@ class _EntryWriter:
         self.functions = functions
         self.pointer = module.target.pointer_bytes
         self.size: Type = I64 if self.pointer == 8 else I32
-        weights = self.pointer if signature.weights else 0
         self.inputs = layout_of(signature.inputs, self.pointer)
         self.outputs = layout_of(signature.outputs, self.pointer)
         # The address of the weights is the last field of the arguments.
         self.weights_at = -(-self.inputs.size // self.pointer) * self.pointer
-        assert weights in (0, self.pointer)
 
     def workspace(self) -> None:
         """Add `size_t NAME_workspace(void)`."""

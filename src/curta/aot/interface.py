@@ -120,7 +120,8 @@ class Interface:
         workspace: bytes of memory that a call works in; the address must be a multiple
             of 64.
         parallel: whether a call can use threads.
-        weights: whether a call takes weights that are not in the library.
+        weights: the type of the weights that a call takes, if they are not in the
+            library; "" otherwise.
     """
 
     name: str
@@ -130,7 +131,7 @@ class Interface:
     single: bool
     workspace: int
     parallel: bool
-    weights: bool
+    weights: str = ""
 
     @cached_property
     def arguments(self) -> list[LeafField]:

@@ -237,7 +237,6 @@ def _signature(
         single=single,
         workspace=arena and arena + ALIGNMENT - 1,
         parallel=parallel,
-        weights=False,
     )
 
 

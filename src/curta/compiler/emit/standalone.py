@@ -23,7 +23,7 @@ import numpy as np
 
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.callee import Callee
-from curta.compiler.code_generator import GOOD, SIMPLIFIED
+from curta.compiler.code_generator import QUICK
 from curta.compiler.emit.emission import ProgramCode
 from curta.compiler.library.blas_buffers_code import ENTER, LEAVE
 from curta.compiler.machine_code.linked import ModuleSource, Recipe
@@ -99,7 +99,6 @@ class StandaloneModule:
     ) -> None:
         self.prefix, self.target, self.folder = prefix, target, folder
         self.weights = weights
-        self.level = GOOD
         self.externals: dict[str, None] = {}
         self._symbols: dict[Recipe, str] = {}
         self._constants: dict[tuple[bytes, int], str] = {}
@@ -220,8 +219,8 @@ class StandaloneModule:
         for external in source.externals:  # Fortran's routines
             names[external] = f"{external}_"
             self.externals[external] = None
-        if source.level == SIMPLIFIED:
-            self.level = SIMPLIFIED
+        if source.level == QUICK:  # LLVM fuses no products and sums at this level
+            text = text.replace(" contract ", " ")
         self._take(text, names)
         return names
 
