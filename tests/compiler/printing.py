@@ -131,7 +131,8 @@ def kernel_ir(fun: Callable[..., Any], *types: str, target: Target = AVX2) -> st
     module = Module.of(target)
     ends = {b for b in kernel.buffers() if b.name.startswith("in")}
     ends |= {s.buffer for s in kernel.nests[-1].written()}
-    emit_kernel(module, "kernel", kernel, plan, placement_of(kernel, plan, ends))
+    placement = placement_of(kernel, plan, ends, target.tuning)
+    emit_kernel(module, "kernel", kernel, plan, placement)
     return module.text()
 
 

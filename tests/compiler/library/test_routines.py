@@ -46,9 +46,13 @@ def code(routine: Routine, target=AVX2) -> str:
 @pytest.mark.parametrize(
     ("routine", "target", "method"),
     [
-        (RowSort(3, 8, ("f32",)), AVX2, "insertion"),
-        (RowSort(3, 5000, ("f32",)), AVX2, "radix"),
-        (RowSort(3, 5000, ("f32",), wide_vectors=True), AVX512, "vectors"),
+        (RowSort(3, 8, ("f32",), tuning=AVX2.tuning), AVX2, "insertion"),
+        (RowSort(3, 5000, ("f32",), tuning=AVX2.tuning), AVX2, "radix"),
+        (
+            RowSort(3, 5000, ("f32",), wide_vectors=True, tuning=AVX2.tuning),
+            AVX512,
+            "vectors",
+        ),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
@@ -75,7 +79,7 @@ def test_kinds_of_keys():
 
 
 def test_the_greatest_few_are_selected():
-    routine = FirstIndices(2, 1000, 5, "f32")
+    routine = FirstIndices(2, 1000, 5, "f32", tuning=AVX2.tuning)
     assert routine.room >= 2 * routine.count
     assert "define void @routine(" in code(routine)
 
@@ -86,7 +90,7 @@ def test_the_greatest_few_are_selected():
 def test_a_transform_has_code_for_lanes_of_the_machine():
     for width, lanes in ((32, "<8 x float>"), (64, "<16 x float>")):
         target = AVX2 if width == 32 else AVX512
-        routine = FourierRoutine(16, 64, 1, "f32", False, width)
+        routine = FourierRoutine(16, 64, 1, "f32", False, width, tuning=target.tuning)
         assert lanes in code(routine, target)
     assert FourierCode.__doc__
 
