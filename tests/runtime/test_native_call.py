@@ -353,3 +353,124 @@ def test_huge_containers_do_not_go_through_the_stack():
         threading.stack_size(before)
     thread.join()
     np.testing.assert_array_equal(outs, [[1, 2, 3]] * 2)
+
+
+def test_numbers_of_python():
+    f, native = ready(lambda x, n: (x * n, n), arange(3), 2)
+    x = arange(3)
+    assert native(x, 5)[0].tolist() == [0, 5, 10]
+    assert native(x, -(2**31))[1].tolist() == -(2**31)
+    for other in (True, 2.0, 2**31, -(2**70), np.int32(2)):
+        assert native(x, other) is MISS
+    with pytest.raises(OverflowError):
+        f(x, 2**31)
+
+
+def test_floats_and_booleans():
+    _, native = ready(lambda a, b: (a, b), 1.5, True)
+    out = native(0.1, False)
+    assert out[0].tolist() == np.float32(0.1) and out[1].tolist() is False
+    assert out[0].aval.weak_type and not out[1].aval.weak_type
+    assert np.isnan(native(float("nan"), True)[0])
+    assert native(1e300, True) is MISS  # NumPy warns of it
+    assert native(1, True) is MISS and native(1.5, 1) is MISS
+
+
+def test_static_arguments():
+    f = jit(lambda x, n, *, mode: x * n if mode == "times" else x + n,
+            static_argnums=1, static_argnames="mode")  # fmt: skip
+    x = arange(3)
+    for _ in range(3):
+        assert f(x, 3, mode="times").tolist() == [0, 3, 6]
+    native = f._native
+    assert native(x, 3, mode="ti" + "mes").tolist() == [0, 3, 6]
+    for other in ((x, 3.0), (x, 4), (x, True)):
+        assert native(*other, mode="times") is MISS
+    assert native(x, 3, mode="plus") is MISS
+    assert native(x, 3) is MISS
+
+
+class Odd:
+    """A static argument that cannot be compared."""
+
+    def __init__(self, raises):
+        self.raises = raises
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        if self.raises or other.raises:
+            raise ValueError("odd")
+        return True
+
+
+def test_static_arguments_that_raise():
+    f = jit(lambda x, n: x + 1, static_argnums=1)
+    for _ in range(3):
+        f(arange(2), Odd(False))
+    assert f._native(arange(2), Odd(False)) is not MISS
+    assert f._native(arange(2), Odd(True)) is MISS
+
+
+def test_keywords():
+    f = jit(lambda a, **rest: a - rest["c"] * rest["b"])
+    x, y = arange(3), arange(3) + 1
+    for _ in range(3):
+        f(x, c=y, b=2.0)
+    native = f._native
+    assert native(x, c=y, b=3.0).tolist() == [-3, -5, -7]
+    assert native(x, b=3.0, c=y) is MISS
+    assert native(x, c=y) is MISS and native(x, c=y, d=2.0) is MISS
+    assert f(x, b=3.0, c=y).tolist() == [-3, -5, -7]
+
+
+def test_functions_of_the_library():
+    x = arange(5)
+    for _ in range(4):
+        assert jnp.sum(x, axis=0).tolist() == 10
+        assert jnp.where(x > 2, x, 0.0).tolist() == [0, 0, 0, 3, 4]
+    gone = arange(5)
+    for _ in range(4):
+        jnp.sum(gone)
+    gone.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        jnp.sum(gone)
+
+
+def test_donation_with_numbers():
+    f = jit(lambda x, rate: x * rate, donate_argnums=0)
+    x = arange(4)
+    for _ in range(4):
+        x = f(x, 2.0)
+    old = x
+    x = f(x, 0.5)
+    assert old.is_deleted() and x.tolist() == [0, 8, 16, 24]
+
+
+def test_long_calls_without_the_lock():
+    """Arrays deleted during a call by other threads stay alive until its end."""
+
+    def fun(xs):
+        return [x * 2 + 1 for x in xs]
+
+    xs = [jnp.full((64, 64), float(i)) for i in range(300)]
+    f, native = ready(fun, xs)
+    assert f._plans.entry_plans[0].call.run.program.long
+    stop = threading.Event()
+
+    def churn():
+        while not stop.is_set():
+            outs = f([x + 0 for x in xs[:300]])
+            del outs
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        for _ in range(20):
+            own = [x + 0 for x in xs]
+            out = native(own)
+            assert float(out[7][0, 0]) == 15
+    finally:
+        stop.set()
+        thread.join()

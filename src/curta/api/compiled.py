@@ -29,7 +29,7 @@ from curta.runtime.devices import (
     placing_of,
 )
 from curta.runtime.dispatch import CompiledCall
-from curta.runtime.native_call import MISS, entry_of_call, native_caller
+from curta.runtime.native_call import MISS, CallArguments, entry_of_call, native_caller
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.relayout import is_laid_out
 from curta.transforms.dce import read_atoms
@@ -126,7 +126,7 @@ class Compiled(Stage):
         self._tried += 1
         if isinstance(self._run, CompiledCall):
             build = None if self.out_tree == _LEAF else self.out_tree.unflatten
-            entry = entry_of_call(args, leaves, self._run, build)
+            entry = entry_of_call(CallArguments(args), leaves, self._run, build)
             if entry is not None:
                 self._calls.call_natively(Plan(), entry)
 

@@ -9,13 +9,15 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from curta import dtypes
 from curta._base.user_warnings import held_back, warn
 from curta.api.jit import PjitFunction
+from curta.api.jit_cache import Staged
 from curta.api.jit_options import plan_key
 from curta.config import config
 from curta.core.sharding import Sharding, SingleDeviceSharding
@@ -23,9 +25,10 @@ from curta.core.trace import thread_state, typeof
 from curta.primitives.elementwise import copy
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.devices import default_is_host, may_be_remote
-from curta.runtime.dispatch import device_call
+from curta.runtime.dispatch import CompiledCall, device_call
 from curta.runtime.eager import BASE, quietly
-from curta.runtime.native_call import MISS
+from curta.runtime.executables import Executable
+from curta.runtime.native_call import MISS, entry_of_call, entry_of_function
 from curta.runtime.straight_line import several_results
 from curta.runtime.transfer import to_storage
 
@@ -66,7 +69,54 @@ def evaluated(
             return MISS
     outs = quietly(plan.run, *data)
     results = [wrap(x, a, where) for x, a in zip(outs, plan.out)]
+    if not plan.repeated:
+        _make_native(jitted, plan, leaves, args, kwargs)
     return results[0] if plan.build is None else plan.build(results)
+
+
+def _make_native(
+    jitted: PjitFunction[..., Any],
+    plan: Staged,
+    leaves: Sequence[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    """Let native code make the next calls of this signature."""
+    plan.repeated = True
+    given = jitted._options.given(args, kwargs)
+    if isinstance(plan.run, Executable):
+        call = plan.compiled(jitted._name)
+        entry = None
+        if isinstance(call, CompiledCall):
+            entry = entry_of_call(given, leaves, call, plan.build)
+    else:
+        entry = entry_of_function(given, _computing(plan, leaves))
+    if entry is not None:
+        jitted._plans.call_natively(plan, entry)
+
+
+def _computing(plan: Staged, leaves: Sequence[Any]) -> Callable[..., Any]:
+    """The results of a plan as a function of NumPy arrays and numbers of Python."""
+    run: Any = plan.run
+    avals, build = plan.out, plan.build
+    numbers = [
+        (i, dtypes.physical_dtype(typeof(x).dtype))
+        for i, x in enumerate(leaves)
+        if type(x) is not ArrayImpl
+    ]
+
+    def compute(*given: Any) -> Any:
+        data: Any = given
+        if numbers:
+            data = [*given]
+            for i, dtype in numbers:
+                data[i] = np.array(data[i], dtype)
+        outs = quietly(run, *data)
+        if build is None:
+            return wrap(outs[0], avals[0])
+        return build([wrap(x, a) for x, a in zip(outs, avals)])
+
+    return compute
 
 
 def of_its_own(out: Any, *args: Any) -> Any:

@@ -88,7 +88,7 @@ def inner_jit(
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if thread_state.trace is BASE:
-                out = native(*args) if entries and not kwargs else MISS
+                out = native(*args, **kwargs) if entries else MISS
                 if out is MISS:
                     out = evaluated(jitted, args, kwargs)
                 if out is not MISS:
@@ -139,7 +139,7 @@ def inlined_jit(
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if thread_state.trace is BASE:
-                out = native(*args) if entries and not kwargs else MISS
+                out = native(*args, **kwargs) if entries else MISS
                 if out is MISS:
                     out = evaluated(jitted, args, kwargs)
                 if out is MISS:

@@ -102,17 +102,16 @@ class PjitFunction(Generic[P, R]):
     @is_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if not kwargs:
-                out = self._native(*args)
-                if out is not MISS:
-                    return out
+            out = self._native(*args, **kwargs)
+            if out is not MISS:
+                return out
             if thread_state.trace is BASE:
                 leaves, key = plan_key(self._options, (), args, kwargs)
                 plan = self._plans.get(key)
                 if plan is not None and plan.call is not None:
                     outs = plan.call(leaves)
                     if not plan.repeated:
-                        self._make_native(args, leaves, plan, plain=not kwargs)
+                        self._make_native(args, kwargs, leaves, plan)
                     return outs[0] if plan.build is None else plan.build(outs)
             return self._call(args, kwargs)
         except Exception as error:
@@ -154,16 +153,20 @@ class PjitFunction(Generic[P, R]):
         return tree_util.tree_unflatten(plan.out_tree, outs)
 
     def _make_native(
-        self, args: tuple[Any, ...], leaves: Sequence[Any], plan: Staged, plain: bool
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        leaves: Sequence[Any],
+        plan: Staged,
     ) -> None:
         """At a second call, let native code make the next ones of this signature."""
         if any(isinstance(x, np.ndarray) for x in leaves):
             return  # native calls take no NumPy arrays; the next call may have none
         plan.repeated = True
-        plain = plain and all(i >= len(args) for i in self._options.static_argnums)
         call = plan.call
-        if plain and isinstance(call, CompiledCall):
-            if (entry := entry_of_call(args, leaves, call, plan.build)) is not None:
+        if isinstance(call, CompiledCall):
+            given = self._options.given(args, kwargs)
+            if (entry := entry_of_call(given, leaves, call, plan.build)) is not None:
                 self._plans.call_natively(plan, entry)
 
     def _call_op(self, staged: Staged) -> JitCall:

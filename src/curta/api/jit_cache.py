@@ -119,6 +119,11 @@ class Staged(Plan):
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
 
+    def forget_call(self) -> None:
+        """Let the next call go the general way, and register it with native code."""
+        super().forget_call()
+        self.repeated = False
+
     def tell_again(self) -> None:
         """Have native code told of the next call, as of one that is repeated."""
         self.repeated = False

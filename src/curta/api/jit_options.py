@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import devices
+from curta.runtime.native_call import CallArguments
 
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -70,6 +71,11 @@ class JitOptions:
     def donates(self) -> bool:
         """Whether some argument may be donated."""
         return bool(self.donate_argnums or self.donate_argnames)
+
+    def given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallArguments:
+        """The arguments of a call, as native code recognizes them."""
+        static, _ = _static_and_dynamic(self.static_argnums, len(args))
+        return CallArguments(args, kwargs, static, self.static_argnames)
 
 
 def make_options(

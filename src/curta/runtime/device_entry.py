@@ -26,6 +26,7 @@ from curta.runtime.device_call import DeviceCall
 from curta.runtime.device_data import DeviceData
 from curta.runtime.native_call import (
     MISS,
+    CallArguments,
     NotReady,
     Walk,
     code_of_calls,
@@ -43,7 +44,7 @@ Build = Callable[[Sequence[Any]], Any] | None
 
 
 def entry(
-    args: tuple[Any, ...],
+    given: CallArguments,
     leaves: Sequence[Any],
     call: DeviceCall,
     commit: bool,
@@ -67,7 +68,7 @@ def entry(
         return None
     expected = {id(x): s for x, s in zip(leaves, wanted)}
     try:
-        walk = Walk(args, lambda x: _seen(x, expected[id(x)]))
+        walk = Walk(given, lambda x: _seen(x, expected[id(x)]))
     except NotReady:
         return None
     program: LoadedExecutable = run.program

@@ -23,6 +23,8 @@ class Executable:
     """Whether calls are left to the queue."""
     measured: bool = False
     """Whether the last call says how long the next one takes."""
+    lingers: bool = False
+    """Whether calls may take so long that signals would wait for their end."""
     borrows: bool = False
     """Whether it reads NumPy arrays where they are, which may not be aligned."""
     overwrites: Mapping[int, int] = {}

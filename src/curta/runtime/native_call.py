@@ -1,8 +1,9 @@
 """Calls of jitted functions in native code, for signatures that are ready.
 
     call = native_caller(table.entries)  # of a PlanTable
-    call(*args)  # the results, or MISS
-    entry_of_call(args, leaves, compiled, build)  # makes such calls fast, among those
+    call(*args, **kwargs)  # the results, or MISS
+    entry_of_call(given, leaves, compiled, build)  # makes such calls fast, among those
+    entry_of_function(given, compute)  # the same where Python computes, with NumPy
 
 Where objects are not laid out as the native code needs, or there is no native code,
 `call` always answers MISS, and the caller goes the longer way.
@@ -15,13 +16,17 @@ import math
 import mmap
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta._base.on_demand import late
 from curta._base.once import has_gil, once
 from curta.compiler.machine_code import calls
@@ -44,7 +49,7 @@ from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import allocator, unpooled, when_trimmed
 from curta.core.leases import LeasedBlock
-from curta.core.trace import thread_state
+from curta.core.trace import thread_state, typeof
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
@@ -63,7 +68,7 @@ def native_caller(entries: list[Any]) -> Callable[..., Any]:
     return _miss if make is None else make(entries)
 
 
-def _miss(*args: Any) -> Any:
+def _miss(*args: Any, **kwargs: Any) -> Any:
     return MISS
 
 
@@ -80,8 +85,58 @@ when_trimmed(_trim_all)
 # ---- entries
 
 
+@dataclass(frozen=True, eq=False)
+class CallArguments:
+    """The arguments of a call, of which some are static.
+
+    `static_argnums` are not negative; those beyond the arguments do not count.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    static_argnums: Collection[int] = ()
+    static_argnames: Collection[str] = ()
+
+    def order(self) -> list[int]:
+        """The numbers of the arguments in the order of their leaves."""
+        first, names = len(self.args), [*self.kwargs]
+        return [*range(first), *[first + names.index(name) for name in sorted(names)]]
+
+    def of_number(self, i: int) -> tuple[Any, bool]:
+        """An argument, those by keyword last, and whether it is static."""
+        if i < len(self.args):
+            return self.args[i], i in self.static_argnums
+        name = [*self.kwargs][i - len(self.args)]
+        return self.kwargs[name], name in self.static_argnames
+
+
+def entry_of_function(
+    given: CallArguments, compute: Callable[..., Any]
+) -> tuple[Any, ...] | None:
+    """What native code needs to call a function of Python on the leaves of arguments.
+
+    `compute` takes NumPy arrays, and numbers of Python as they are. None if there is no
+    native code, or it does not do such calls.
+    """
+    if _maker() is None:
+        return None
+    try:
+        walk = Walk(given, _seen_here, numbers=True)
+    except NotReady:
+        return None
+    head = [0] * invoke_code.HEAD_WORDS
+    head[invoke_code.ARRAYS] = walk.leaves
+    words = record_words(head, walk, (walk.leaves, 0, 0))
+    record = array("Q", [_code().address("run_python"), *words]).tobytes()
+    return record, [], compute, None, None, config.context, walk.kept
+
+
+def _seen_here(x: ArrayImpl) -> tuple[Any, ...]:
+    return (x.aval,)
+
+
 def entry_of_call(
-    args: tuple[Any, ...],
+    given: CallArguments,
     leaves: Sequence[Any],
     compiled: CompiledCall,
     build: Callable[[tuple[Any, ...]], Any] | None,
@@ -96,7 +151,7 @@ def entry_of_call(
     where = compiled.call_on_device(leaves)
     if where is not None:
         where[0].told += 1
-        made: tuple[Any, ...] | None = device_entry.entry(args, leaves, *where, build)
+        made: tuple[Any, ...] | None = device_entry.entry(given, leaves, *where, build)
         return made
     if not compiled.on_host:
         return None
@@ -113,28 +168,38 @@ def entry_of_call(
     ]
     large = max(sizes, default=0) > tuning.native_result_bytes
     large = large or sum(sizes) > tuning.native_results_bytes
-    if program.long or program.cancellable or large:
+    # What may be queued, or be waited for by a thread that answers signals.
+    waits = run.is_async or run.measured or run.lingers or program.cancellable
+    if waits or large:
         return None
     try:
-        walk = Walk(args, lambda x: (x.aval,))
+        walk = Walk(given, _seen_here, numbers=True)
     except NotReady:
         return None
-    kept: list[Any] = []
-    spare: list[Any] = []
-    for k, (dtype, shape) in enumerate(results):
-        aval, dtype = compiled.out_avals[k], np.dtype(dtype)
-        if k in overwrites:
-            kept.append(partial(ArrayImpl, None, aval))
-            spare.append(kept[-1])
-            continue
-        spare.append(partial(_new, allocator(shape, dtype), aval))
-        kept.append(_kept_maker(shape, dtype, aval))
+    kept, spare = _makers(program, overwrites, compiled.out_avals)
     record = _record(program, overwrites, compiled.consumed, walk)
     rings = [None] * ((call_record.RING + 1) * len(results))
     return (
         record, rings, tuple(kept), tuple(spare), build,
         run, config.context, walk.kept,
     )  # fmt: skip
+
+
+def _makers(
+    program: NativeProgram, overwrites: Mapping[int, int], avals: Sequence[ShapedArray]
+) -> tuple[list[Any], list[Any]]:
+    """What makes arrays for the results: those to be kept, and others."""
+    kept: list[Any] = []
+    spare: list[Any] = []
+    for k, (dtype, shape) in enumerate(program.signature[: program.results]):
+        aval, dtype = avals[k], np.dtype(dtype)
+        if k in overwrites:
+            kept.append(partial(ArrayImpl, None, aval))
+            spare.append(kept[-1])
+            continue
+        spare.append(partial(_new, allocator(shape, dtype), aval))
+        kept.append(_kept_maker(shape, dtype, aval))
+    return kept, spare
 
 
 def _kept_maker(shape: Any, dtype: np.dtype[Any], aval: ShapedArray) -> Any:
@@ -148,6 +213,14 @@ def _new(make: Callable[[], Any], aval: ShapedArray) -> ArrayImpl:
     return ArrayImpl(make(), aval)
 
 
+# The numbers of Python that native code reads, by their class and dtype.
+_NUMBERS: dict[type, dict[str, int]] = {
+    bool: {"bool": call_record.BOOL},
+    int: {"int32": call_record.INT32, "int64": call_record.INT64},
+    float: {"float32": call_record.FLOAT32, "float64": call_record.FLOAT64},
+}
+
+
 class NotReady(Exception):
     """An argument that native code does not walk through."""
 
@@ -157,18 +230,33 @@ class Walk:
 
     `seen` gives the objects by which an array is recognised. The addresses of several
     come after the instructions, as those of dicts' keys and what is known of nodes do.
+    Leaves are arrays, and `numbers` of Python where these are wanted.
     """
 
     def __init__(
-        self, args: tuple[Any, ...], seen: Callable[[ArrayImpl], tuple[Any, ...]]
+        self,
+        given: CallArguments,
+        seen: Callable[[ArrayImpl], tuple[Any, ...]],
+        numbers: bool = False,
     ) -> None:
         self.code: list[tuple[int, int, Any]] = []
-        self.kept: list[Any] = []
+        self.names: list[str] = [*map(sys.intern, given.kwargs)]
+        self.order: list[int] = given.order()
+        self.kept: list[Any] = [self.names]
         self.items: int = 0
         self.nodes: int = 0
-        self.given: int = len(args)
-        self._seen = seen
-        pending = [*reversed(args)]
+        self.leaves: int = 0
+        self.positional: int = len(given.args)
+        self._seen, self._numbers = seen, numbers
+        for i in self.order:
+            x, is_static = given.of_number(i)
+            if is_static:
+                self._known(call_record.STATIC, type(x), x)
+            else:
+                self._walk(x)
+
+    def _walk(self, x: Any) -> None:
+        pending = [x]
         while pending:
             inside = self._visit(pending.pop())
             self.items += len(inside)
@@ -184,6 +272,10 @@ class Walk:
             self.kept.append(seen)
             ids = [*map(id, seen)]
             self._emit(call_record.ARRAY, 0, ids if len(seen) > 1 else ids[0])
+            self.leaves += 1
+            return ()
+        if kind in _NUMBERS and self._numbers:
+            self._number(x)
             return ()
         if kind is dict and all(type(key) is str for key in x):
             keys = sorted(x)
@@ -199,6 +291,18 @@ class Walk:
             self._emit(call_record.NONE, 0, 0)
             return ()
         return self._node(x, kind_of(kind))
+
+    def _known(self, instruction: int, kind: type, value: Any) -> None:
+        self.kept += [kind, value]
+        self._emit(instruction, 0, [id(kind), id(value)])
+
+    def _number(self, x: Any) -> None:
+        """Recognise a number of Python, whatever its value."""
+        dtype = _NUMBERS[type(x)].get(dtypes.physical_dtype(typeof(x).dtype).name)
+        if dtype is None:
+            raise NotReady
+        self._emit(call_record.SCALAR, 0, [id(type(x)), dtype])
+        self.leaves += 1
 
     def _node(self, x: Any, kind: Kind | None) -> Sequence[Any]:
         if not isinstance(kind, CustomKind):
@@ -228,6 +332,7 @@ def record_words(
     `sizes` are those of areas of the table: of arrays among the arguments, of what is
     taken from them, of results.
     """
+    arrays, taken, results = sizes
     code_at = len(head) + call_record.OWN_WORDS
     after = code_at + call_record.INSTRUCTION_WORDS * len(walk.code)
     keys: list[int] = []
@@ -238,13 +343,15 @@ def record_words(
             keys += operand
             operand = at
         code += [kind, children, operand]
+    names_at = after + len(keys)
+    keys += [*map(id, walk.names), *walk.order]
     ends = [head[invoke_code.ARRAYS] + head[invoke_code.CONSTANTS]]
-    held, stack = 1 + walk.items + walk.nodes, walk.items + walk.given + 1
-    for size in (*sizes, held, stack):
+    held, stack = 1 + walk.items + walk.nodes, walk.items + len(walk.order) + 1
+    for size in (arrays, arrays, 1 + arrays, taken, results, held, stack):
         ends.append(ends[-1] + size)
     own = [
-        walk.given, id(config.context), len(walk.code), donated, after + len(keys),
-        *ends,
+        walk.positional, len(walk.names), names_at, id(config.context), len(walk.code),
+        donated, after + len(keys), *ends,
     ]  # fmt: skip
     return [*head, *own, *code, *keys, *more]
 
@@ -273,7 +380,7 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
     code = _code()
     if code is None:
         return None
-    return builtin_function(b"call", code, code.address("fast_call"))
+    return builtin_function(b"call", code, code.address("fast_call"), keywords=True)
 
 
 @once

@@ -39,7 +39,6 @@ class NativeExecutable(Executable):
     """
 
     borrows = True
-    lingers: bool
 
     def __init__(
         self,

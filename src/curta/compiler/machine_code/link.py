@@ -32,15 +32,15 @@ SYSTEM_NAMES = frozenset(
     "PyBool_FromLong PyByteArray_FromStringAndSize PyBytes_AsString "
     "PyDict_GetItemWithError PyDict_Size PyErr_CheckSignals PyErr_Clear PyErr_Fetch "
     "PyErr_NoMemory PyErr_Occurred PyErr_Restore PyEval_RestoreThread "
-    "PyEval_SaveThread PyGILState_Ensure PyGILState_Release PyList_GetItem "
-    "PyList_SetItem PyList_Size PyLong_AsUnsignedLongLong PyLong_AsVoidPtr "
-    "PyLong_FromVoidPtr PyMem_RawFree PyMem_RawMalloc PyObject_CallFunction "
-    "PyObject_CallNoArgs PyObject_CallOneArg PyObject_GetAttr "
-    "PyObject_RichCompareBool PyObject_Vectorcall PySet_Discard PySet_Size "
-    "PyTuple_GetItem PyTuple_New PyTuple_Size Py_DecRef Py_IncRef clock_gettime mmap "
-    "pthread_create pthread_detach pthread_getspecific pthread_self "
-    "pthread_setspecific sched_getcpu sched_yield sem_init sem_post sem_wait "
-    "syscall".split()
+    "PyEval_SaveThread PyFloat_AsDouble PyGILState_Ensure PyGILState_Release "
+    "PyList_GetItem PyList_SetItem PyList_Size PyLong_AsLongLong "
+    "PyLong_AsUnsignedLongLong PyLong_AsVoidPtr PyLong_FromVoidPtr PyMem_RawFree "
+    "PyMem_RawMalloc PyObject_CallFunction PyObject_CallNoArgs PyObject_CallOneArg "
+    "PyObject_GetAttr PyObject_IsTrue PyObject_RichCompareBool PyObject_Vectorcall "
+    "PySet_Discard PySet_Size PyTuple_GetItem PyTuple_New PyTuple_Size Py_DecRef "
+    "Py_IncRef clock_gettime mmap pthread_create pthread_detach pthread_getspecific "
+    "pthread_self pthread_setspecific sched_getcpu sched_yield sem_init sem_post "
+    "sem_wait syscall".split()
 )
 _LIBRARY_NAMES = RUNTIME_NAMES | SYSTEM_NAMES
 _counter = itertools.count()

@@ -15,7 +15,8 @@ nothing (argument_code.py). Donated arrays are deleted just before the program r
 (donation_code.py).
 
 The first word of a record is the function that runs the entry: `run_entry` on arrays of
-this host, `run_on_device` (device_call_code.py) on those of a plugin.
+this host, `run_on_device` (device_call_code.py) on those of a plugin, `run_python` for
+what Python computes, with NumPy.
 
 Fields of objects are read where `native_call` has found them.
 """
@@ -26,10 +27,12 @@ from collections.abc import Callable
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.functions import Function, function
-from curta.compiler.llvm.types import I64, PTR, Value
+from curta.compiler.llvm.types import I1, I64, PTR, Value
 from curta.compiler.support import invoke_code
 from curta.compiler.support.argument_code import (
     collect,
+    collect_kept,
+    keep_leaves,
     match_array,
     release,
     taking,
@@ -39,13 +42,16 @@ from curta.compiler.support.call_record import (
     BUILD,
     DONATED,
     HELD_AT,
+    KEPT_AT,
+    KEYWORDS,
     MADE_AT,
+    MAKERS,
     RECORD,
     RINGS,
     SIZE,
     CallRecord,
 )
-from curta.compiler.support.donation_code import claim, hand_over
+from curta.compiler.support.donation_code import claim, claim_kept, hand_over
 from curta.compiler.support.invoke_code import invoke
 from curta.compiler.support.objects import (
     at,
@@ -63,14 +69,16 @@ from curta.compiler.support.result_code import result, results
 _STACK_WORDS = 1 << 12
 
 
-@function(PTR, PTR, I64, result=PTR)
-def fast_call(b: Builder, entries: Value, arguments: Value, given: Value) -> Value:
+@function(PTR, PTR, I64, PTR, result=PTR)
+def fast_call(
+    b: Builder, entries: Value, arguments: Value, given: Value, names: Value
+) -> Value:
     """The results of the first entry that fits, or MISS."""
     miss = b.external("miss")
     trace = attribute(b, b.external("thread_state"), b.external("trace_name"))
     with b.when(b.eq(trace, b.external("base_trace"))):
         context = attribute(b, b.external("config"), b.external("context_name"))
-        out = first_that_fits(b, entries, arguments, given, context)
+        out = first_that_fits(b, entries, arguments, given, names, context)
         b.return_when(b.ne(out, miss), out)
     return hold(miss)
 
@@ -86,9 +94,14 @@ def attribute(b: Builder, item: Value, name: Value) -> Value:
     return found
 
 
-@function(PTR, PTR, I64, PTR, result=PTR)
+@function(PTR, PTR, I64, PTR, PTR, result=PTR)
 def first_that_fits(
-    b: Builder, entries: Value, arguments: Value, given: Value, context: Value
+    b: Builder,
+    entries: Value,
+    arguments: Value,
+    given: Value,
+    names: Value,
+    context: Value,
 ) -> Value:
     miss = b.external("miss")
     with b.forever([b.const(I64, 0)]) as loop:
@@ -98,18 +111,18 @@ def first_that_fits(
         entry = hold(b.call("PyList_GetItem", PTR, entries, i))
         first = b.call("PyBytes_AsString", PTR, item_of(entry, RECORD))
         run, record = pointer(first, 0), at(first, 1)
-        out = b.call(run, PTR, entry, record, arguments, given, context)
+        out = b.call(run, PTR, entry, record, arguments, given, names, context)
         drop(entry)
         b.return_when(b.ne(out, miss), out)
         loop.next(i + 1)
     return b.null
 
 
-def attempting(match_array: Function, compute: Function) -> Function:
+def attempting(name: str, match_array: Function, compute: Function) -> Function:
     """The function that takes the arguments, and returns the results if they match."""
     take = taking(match_array)
 
-    @function(PTR, PTR, PTR, PTR, result=PTR)
+    @function(PTR, PTR, PTR, PTR, result=PTR, name=f"attempt_{name}")
     def attempt(
         b: Builder, entry: Value, record: Value, arguments: Value, table: Value
     ) -> Value:
@@ -118,6 +131,7 @@ def attempting(match_array: Function, compute: Function) -> Function:
             lambda: compute(b, entry, record, arguments, table),
             lambda: b.external("miss"),
         )
+        release(b, CallRecord(record).area(table, KEPT_AT))
         release(b, CallRecord(record).area(table, HELD_AT))
         return out
 
@@ -132,26 +146,29 @@ def running(
 ) -> Function:
     """The function that runs an entry on its arguments; MISS if they do not match.
 
-        ptr name(ptr entry, ptr record, ptr arguments, i64 given, ptr settings)
+        ptr name(ptr entry, ptr record, ptr arguments, i64 given, ptr names,
+                 ptr settings)
 
     Arrays are looked at twice: making results, or room for temporaries, may run
     Python code, which may delete them. `match_array` recognises one, `ptr compute(ptr
     entry, ptr record, ptr arguments, ptr table)` gives the results.
     """
-    attempt = attempting(match_array, compute)
+    attempt = attempting(name, match_array, compute)
 
-    @function(PTR, PTR, PTR, I64, PTR, result=PTR, name=name)
+    @function(PTR, PTR, PTR, I64, PTR, PTR, result=PTR, name=name)
     def run_entry(
         b: Builder,
         entry: Value,
         record: Value,
         arguments: Value,
         given: Value,
+        names: Value,
         context: Value,
     ) -> Value:
         head, miss = CallRecord(record), b.external("miss")
         b.return_unless(b.eq(head.word(ARGUMENTS), given), miss)
         b.return_unless(b.eq(head.context, context), miss)
+        b.return_unless(are_names(b, record, names), miss)
         if is_ready is not None:
             b.return_unless(is_ready(head), miss)
         size = head.word(SIZE)
@@ -165,6 +182,20 @@ def running(
         return out
 
     return run_entry
+
+
+@function(PTR, PTR, result=I1)
+def are_names(b: Builder, record: Value, names: Value) -> int:
+    """Whether the keywords of a call, a tuple or null, are those of an entry."""
+    head = CallRecord(record)
+    count = head.word(KEYWORDS)
+    with b.when(b.is_null(names)):
+        b.ret(b.eq(count, 0))
+    b.return_unless(b.eq(b.call("PyTuple_Size", I64, names), count))
+    with b.loop(0, count) as loop:
+        name = item_of(names, loop.index)
+        b.return_unless(b.eq(name, pointer(head.names, loop.index)))
+    return 1
 
 
 @function(PTR, PTR, PTR, PTR, result=PTR)
@@ -182,7 +213,12 @@ def compute(
     )
     b.return_when(b.is_null(outs), b.null)
     donates = b.ne(head.word(DONATED), 0)
-    collecting = b.select(donates, claim.address(b), collect.address(b))
+    holds_lock = b.eq(word(record, invoke_code.MODE), invoke_code.CALL)
+    collecting = b.select(
+        holds_lock,
+        b.select(donates, claim.address(b), collect.address(b)),
+        b.select(donates, claim_kept.address(b), collect_kept.address(b)),
+    )
     status = invoke(b, record, table, collecting, arguments)
     with b.when(b.ne(status, invoke_code.RAN)):
         drop(outs)
@@ -196,4 +232,20 @@ def compute(
     return tree
 
 
-EXPORTS = (fast_call, running("run_entry", match_array, compute))
+@function(PTR, PTR, PTR, PTR, result=PTR)
+def compute_by_python(
+    b: Builder, entry: Value, record: Value, _: Value, table: Value
+) -> Value:
+    """What a function of Python makes of the storage of arrays, and of numbers."""
+    b.return_unless(keep_leaves(b, record, table), b.external("miss"))
+    head = CallRecord(record)
+    leaves, null = at(head.area(table, KEPT_AT), 1), b.null
+    function = item_of(entry, MAKERS)
+    return b.call("PyObject_Vectorcall", PTR, function, leaves, head.arrays, null)
+
+
+EXPORTS = (
+    fast_call,
+    running("run_entry", match_array, compute),
+    running("run_python", match_array, compute_by_python),
+)

@@ -18,13 +18,15 @@ from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
 from curta.compiler.support import entry_code
-from curta.compiler.support.argument_code import collect
+from curta.compiler.support.argument_code import collect, keep
 from curta.compiler.support.call_record import (
     DONATED,
     DONATION_WORDS,
+    KEPT_AT,
     LEAF,
     LEAVES_AT,
     MADE_AT,
+    NUMBER,
     OVERWRITTEN,
     RESULT,
     RING,
@@ -89,12 +91,36 @@ def claim(b: Builder, record: Value, arguments: Value, table: Value) -> int:
             put(table, word(donation, RESULT), address)
     # More are deleted than were donated if one is used besides.
     with b.loop(0, head.arrays, carried=[b.const(I64, 0)]) as loop:
-        data = field(pointer(leaves, loop.index), b.module.layout.data)
-        loop.next(loop.carried[0] + b.convert(is_none(data), "i64"))
+        gone = b.choose(
+            b.ne(word(leaves, loop.index) & NUMBER, 0),
+            lambda: b.const(I64, 0),
+            lambda: _is_gone(pointer(leaves, loop.index)),
+        )
+        loop.next(loop.carried[0] + gone)
     with b.when(b.ne(loop.results[0], donated)):
         restore(b, record, table, donated)
         b.ret(b.const(I1, 0))
     return 1
+
+
+@function(PTR, PTR, PTR, result=I1)
+def claim_kept(b: Builder, record: Value, arguments: Value, table: Value) -> Value:
+    """As `claim`, for calls without the GIL: the storage of other leaves is held."""
+    b.return_unless(claim(b, record, arguments, table))
+    head = CallRecord(record)
+    leaves, kept = head.area(table, LEAVES_AT), head.area(table, KEPT_AT)
+    with b.loop(0, head.arrays) as loop:
+        with b.when(b.eq(word(leaves, loop.index) & NUMBER, 0)):
+            data = field(pointer(leaves, loop.index), b.module.layout.data)
+            keep(kept, hold(data))
+    return b.const(I1, 1)
+
+
+def _is_gone(array: Value) -> Value:
+    """1 for an array without storage, 0 for another one."""
+    b: Builder = array.builder
+    data = field(array, b.module.layout.data)
+    return b.convert(is_none(data), "i64", unsigned=True)
 
 
 @function(PTR, PTR, I64)

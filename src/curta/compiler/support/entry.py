@@ -34,7 +34,7 @@ from curta.compiler.support.loader import keep_for_process, native_module
 
 Entry = Callable[..., bool]
 
-_METH_FASTCALL = 0x80
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x2
 
 
 class _MethodDef(ctypes.Structure):
@@ -127,10 +127,14 @@ def arrays_are_known() -> bool:
 
 
 def builtin_function(
-    name: bytes, code: LoadedCode, address: int
+    name: bytes, code: LoadedCode, address: int, keywords: bool = False
 ) -> Callable[[Any], Callable[..., Any]]:
-    """A maker of built-in functions (METH_FASTCALL) from native code, given `self`."""
-    method = _MethodDef(name, address, _METH_FASTCALL, None)
+    """A maker of built-in functions (METH_FASTCALL) from native code, given `self`.
+
+    Those that take `keywords` are given their names last, a tuple or null.
+    """
+    kind = _METH_FASTCALL | (_METH_KEYWORDS if keywords else 0)
+    method = _MethodDef(name, address, kind, None)
     keep_for_process(method, code)  # the functions may outlive this module
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.restype = ctypes.py_object
