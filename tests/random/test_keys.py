@@ -198,3 +198,20 @@ def test_seeds_of_more_than_64_bits():
 def test_mistakes(error, message, call):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key: random.normal(key, (9,)),
+        lambda key: random.uniform(key, (9,), minval=-1.1, maxval=2.3),
+        lambda key: random.randint(key, (9,), 0, 1000),
+        lambda key: random.key_data(random.split(key, 3)),
+    ],
+)
+def test_every_call_draws_the_same_bits(draw):
+    """Whichever way a call goes: the first ones, those by native code, those in jit."""
+    key = random.key(3)
+    draws = [np.asarray(f(key)) for f in (draw, draw, draw, draw, curta.jit(draw))]
+    for again in draws[1:]:
+        np.testing.assert_array_equal(draws[0].view("u4"), again.view("u4"))

@@ -129,10 +129,8 @@ def library_options(
     if not static:
         return JitOptions(**others)
     code = inspect.unwrap(fun).__code__
-    positional = code.co_varnames[code.co_posonlyargcount : code.co_argcount]
-    numbers = (
-        i for i, n in enumerate(positional, code.co_posonlyargcount) if n in static
-    )
+    positional = code.co_varnames[: code.co_argcount]
+    numbers = (i for i, n in enumerate(positional) if n in static)
     return JitOptions(tuple(numbers), static, **others)
 
 

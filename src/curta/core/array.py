@@ -81,7 +81,9 @@ class Array(ArrayInterface):
         return self.aval.weak_type
 
     def __len__(self) -> int:
-        return len(self.aval)
+        shape = self.aval.shape
+        # Of no dims, or a symbolic one, the aval says what is wrong.
+        return shape[0] if shape and type(shape[0]) is int else len(self.aval)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(_IMMUTABLE.format(self._immutable_subject()))

@@ -15,7 +15,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta._base.on_demand import late
 from curta._base.once import once
-from curta.api.inner import new_arrays
+from curta.api.inner import inlined_jit, new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
 from curta.core.dim import is_symbolic_dim
@@ -25,6 +25,12 @@ from curta.numpy.promotion import cast
 opt_einsum: late = late("opt_einsum")
 
 
+@inlined_jit(
+    static_argnames=(
+        *("subscripts", "out", "optimize", "precision"),
+        *("preferred_element_type", "_dot_general"),
+    )
+)
 @new_arrays
 @takes_out_sharding(sums=True)
 def einsum(

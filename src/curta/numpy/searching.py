@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike, Shape
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
@@ -43,6 +43,7 @@ from curta.numpy.shapes import atleast_1d, ravel, reshape
 from curta.primitives.dims import dim_value
 
 
+@inlined_jit(static_argnames=("axis", "out", "keepdims"))
 def argmax(
     a: ArrayLike,
     axis: int | None = None,
@@ -77,6 +78,7 @@ def argmax(
     return _arg_extremum("argmax", lax.argmax, a, axis, out, keepdims)
 
 
+@inlined_jit(static_argnames=("axis", "out", "keepdims"))
 def argmin(
     a: ArrayLike,
     axis: int | None = None,

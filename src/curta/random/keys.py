@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta._base.user_warnings import warn
+from curta.api.inner import inlined_jit
 from curta.config import config
 from curta.core.array import Array, ArrayLike
 from curta.core.trace import is_array_like, typeof
@@ -195,6 +196,7 @@ def random_gamma(key: Any, a: Any, log_space: bool) -> Array:
     return RandomGamma(log_space, partitionable, _implementation(key))(key, a)
 
 
+@inlined_jit(static_argnames=("num",))
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys from one, which must not be used again.
 
@@ -215,6 +217,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     return _as_given(split_key(typed, shape), was_raw)
 
 
+@inlined_jit
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import is_symbolic_dim
@@ -29,6 +29,7 @@ from curta.random.shapes import (
 _UINT = {bits: np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
 
+@inlined_jit(static_argnames=("shape", "dtype"))
 @takes_out_sharding
 def bits(
     key: ArrayLike,
@@ -68,6 +69,7 @@ def bits(
     return random_bits(typed, chosen.itemsize * 8, sample_shape(shape))
 
 
+@inlined_jit(static_argnames=("shape", "dtype"))
 @takes_out_sharding
 def uniform(
     key: ArrayLike,
@@ -129,6 +131,7 @@ def uniform_draws(
     return lax.max(minval, lax.reshape(lax.add(spread, minval), shape))
 
 
+@inlined_jit(static_argnames=("shape", "dtype"))
 @takes_out_sharding
 def normal(
     key: ArrayLike,
@@ -184,6 +187,7 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(np.array(np.sqrt(2), dtype), lax.erf_inv(u))
 
 
+@inlined_jit(static_argnames=("shape", "mode"))
 @takes_out_sharding
 def bernoulli(
     key: ArrayLike,
@@ -242,6 +246,7 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...] | None, mode: str) -> An
     return fine * step < p - coarse
 
 
+@inlined_jit(static_argnames=("shape", "dtype"))
 @takes_out_sharding
 def randint(
     key: ArrayLike,

@@ -182,6 +182,12 @@ class ArrayImpl(ShownArray):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Any:
         if copy or dtype is not None:
             return np.array(locked(self._value), dtype=dtype, copy=copy)
+        data, aval = self._data, self.aval
+        if data is not None and data.dtype is aval.dtype and aval.placement is None:
+            try:  # written out: programs read results this way
+                return np.asarray(memoryview(data).toreadonly())
+            except ValueError:  # buffers have no name for the type
+                return locked(data)
         return locked(self._value)
 
     # Python asks for it from 3.12 on.
@@ -426,6 +432,8 @@ class ArrayImpl(ShownArray):
 
     def block_until_ready(self) -> ArrayImpl:
         """Wait until the elements are computed; JaxRuntimeError if deleted."""
+        if self._data is not None:
+            return self
         if self.is_deleted():
             raise JaxRuntimeError(
                 "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated"
