@@ -45,7 +45,7 @@ def forget_code():
 
 
 def name(fun, *args, options=()):
-    return program_name(curta.make_jaxpr(fun)(*args), host(), options)
+    return program_name(curta.make_jaxpr(fun)(*args), host(), options, config.context)
 
 
 X = np.linspace(0.5, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -80,7 +80,7 @@ PROGRAMS = {
 def test_a_kept_program_gives_the_same(which):
     fun, *args = PROGRAMS[which]
     closed = curta.make_jaxpr(fun)(*args)
-    key = program_name(closed, host(), ())
+    key = program_name(closed, host(), (), config.context)
     made = compile_jaxpr(closed, parallel_for=parallel_for_address)
     assert key is not None and made.native is not None
     assert find_program(key, parallel_for_address) is None
@@ -108,7 +108,7 @@ def test_code_in_memory_is_found_without_its_file(which, tmp_path):
     closed = curta.make_jaxpr(fun)(x)
     want = compile_jaxpr(closed, parallel_for=parallel_for_address)
     config.update("jax_compilation_cache_dir", str(tmp_path / "another"))
-    kept = program_name(closed, host(), ())
+    kept = program_name(closed, host(), (), config.context)
     keep_program(kept, compile_jaxpr(closed, parallel_for=parallel_for_address))
     found = find_program(kept, parallel_for_address)
     assert found is not None
@@ -119,7 +119,7 @@ def test_code_in_memory_is_found_without_its_file(which, tmp_path):
 def test_a_donated_argument_is_overwritten_again():
     closed = curta.make_jaxpr(lambda x: x.at[1].set(5.0))(X)
     made = compile_jaxpr(closed, in_place={0: 0})
-    kept = program_name(closed, host(), ((0, 0),))
+    kept = program_name(closed, host(), ((0, 0),), config.context)
     keep_program(kept, made)
     found = find_program(kept, parallel_for_address)
     assert found.native.in_place == made.native.in_place == {0}
@@ -217,11 +217,12 @@ def found_again(fun, make_other=None):
     """The result of a program that is found under the key of another trace."""
     first = curta.make_jaxpr(fun)(X)
     keep_program(
-        program_name(first, host(), ()),
+        program_name(first, host(), (), config.context),
         compile_jaxpr(first, parallel_for=parallel_for_address),
     )
     again = curta.make_jaxpr(make_other or fun)(X)
-    found = find_program(program_name(again, host(), ()), parallel_for_address)
+    name = program_name(again, host(), (), config.context)
+    found = find_program(name, parallel_for_address)
     assert found is not None
     return [np.asarray(x) for x in found(X)]
 

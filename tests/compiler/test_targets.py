@@ -3,13 +3,15 @@
 import builtins
 import dataclasses
 import platform
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import lax
+from curta import compiler, lax
 from curta.compiler import code_generator, host_target, llvm_binding
 from curta.compiler.emit.emission import emit
 from curta.compiler.llvm.builder import Module
@@ -139,3 +141,27 @@ def test_fields_of_a_target_have_no_part_in_its_identity_if_text_shows_them():
     target: Target = named(ARM)
     other = dataclasses.replace(target, tuning=dataclasses.replace(target.tuning))
     assert other != target and other.identity == target.identity
+
+
+# What asks the system: the making of the target, and what loads code and runs it.
+ASKING = {
+    "dump.py", "host_target.py", "llvm_binding.py", "executable.py", "fingerprint.py",
+    "library/blas.py", "library/blas_buffers.py", "machine_code/cache.py",
+    "machine_code/elf.py", "machine_code/link.py", "support/arenas.py",
+    "support/cancellation.py", "support/threads.py",
+}  # fmt: skip
+QUESTIONS = re.compile(
+    r"^import (?:platform|mmap)\b|(?<!`)sys\.(?:platform|byteorder|maxsize)"
+    r"|\bos\.(?:environ|cpu_count|sched_getaffinity)|/proc/|\bprocessors\(\)",
+    re.MULTILINE,
+)
+
+
+def test_stages_do_not_ask_the_system():
+    root = Path(compiler.__file__).parent
+    found = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if QUESTIONS.search(path.read_text(encoding="utf-8"))
+    }
+    assert found - {"code_generator.py"} <= ASKING  # which compiles by threads

@@ -37,6 +37,7 @@ from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower import items
 from curta.compiler.machine_code.linked import Linked
 from curta.compiler.pipeline import compile_jaxpr
+from curta.config import config
 from curta.core.jaxpr import Eqn, Var
 from curta.runtime.donation import find_donation
 
@@ -341,7 +342,7 @@ def _compile(name: str, n: int) -> int:
     leaves = [len(curta.tree_util.tree_leaves(x)) for x in args]
     donated = [i in given for i, count in enumerate(leaves) for _ in range(count)]
     in_place = find_donation(closed, donated)
-    program_name(closed, host(), ())
+    program_name(closed, host(), (), config.context)
     compile_jaxpr(closed, in_place=in_place)
     return _eqns(closed.jaxpr)
 

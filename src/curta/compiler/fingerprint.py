@@ -1,6 +1,6 @@
 """The name of a program in the kernel cache: all that its compiled code depends on.
 
-    name = program_name(closed, target, (optimise, in_place))  # None: not to be kept
+    name = program_name(closed, target, (optimise, in_place), config.context)
 
 That is the jaxpr with its literals and consts, the settings, the versions and the
 source of Curta. A program has no name if a part of it has no complete textual form,
@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import enum
 import hashlib
+import math
 import os
 import sys
 import time
@@ -29,10 +30,11 @@ import numpy as np
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import once
+from curta._settings.options import TraceContext
+from curta.compiler.dump import is_watched
 from curta.compiler.library import blas
 from curta.compiler.machine_code.cache import key, log
 from curta.compiler.targets import Target
-from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -75,34 +77,36 @@ class _Unknown(Exception):
 
 
 def program_name(
-    closed: ClosedJaxpr, target: Target, options: tuple[Any, ...]
+    closed: ClosedJaxpr,
+    target: Target,
+    options: tuple[Any, ...],
+    settings: TraceContext,
 ) -> ProgramName | None:
     """The name under which what is compiled of a jaxpr may be kept, if it may.
 
-    `options` are further options of the compiler: plain values.
+    Args:
+        closed: the program.
+        target: the machine that it is compiled for.
+        options: further options of the compiler: plain values.
+        settings: those that rules of ops are traced with.
     """
     title = closed.jaxpr.debug_info.function()
-    stamp = None if _is_watched() else _source_stamp()
+    stamp = None if is_watched() else _source_stamp()
     if stamp is None:
         watched = "CURTA_DUMP or CURTA_CHECK is set"
-        log(title, f"not kept: {watched if _is_watched() else 'the source is new'}")
+        log(title, f"not kept: {watched if is_watched() else 'the source is new'}")
         return None
     writer = _Writer(target)
     try:
         writer.value(options)
         writer.closed(closed)
-        settings = _settings(config.context)
+        written = _settings(settings)
     except _Unknown as unknown:
         log(title, f"not kept: {unknown}")
         return None
-    text = key(target, "program", stamp, settings, " ".join(writer.parts))
+    text = key(target, "program", stamp, written, " ".join(writer.parts))
     parts = writer.consts, writer.ops, title, target, writer.collectives
     return ProgramName(text, *parts)
-
-
-def _is_watched() -> bool:
-    """Whether somebody wants to see the compiler at work."""
-    return "CURTA_DUMP" in os.environ or "CURTA_CHECK" in os.environ
 
 
 @cache
@@ -213,8 +217,9 @@ class _Writer:
             raise _Unknown(f"a const of the class {type(x).__qualname__}")
         array = np.asarray(x if storage is None else storage())
         self._bytes += array.nbytes
-        if self._bytes > config.tuning.named_bytes:
-            raise _Unknown(f"more than {config.tuning.named_bytes} bytes of consts")
+        most = math.inf if self.target is None else self.target.tuning.named_bytes
+        if self._bytes > most:
+            raise _Unknown(f"more than {most} bytes of consts")
         if array.dtype.hasobject:
             raise _Unknown("a const of Python objects")
         row = np.ascontiguousarray(array).reshape(-1)

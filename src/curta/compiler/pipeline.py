@@ -27,12 +27,11 @@ loaded before the last two stages.
 
 from __future__ import annotations
 
-import os
 import time
 
 from curta._base.advisor import advise
 from curta._base.signals import meanwhile
-from curta.compiler.dump import dump
+from curta.compiler.dump import dump, is_checked
 from curta.compiler.emit.emission import emit
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.fitting import fitted, memory_limit
@@ -114,7 +113,7 @@ def lower(
         program = lower_prepared(flat, target, optimise, in_place or {}, often)
     for part in program.inner_first():
         _show(part)
-        if os.environ.get("CURTA_CHECK"):
+        if is_checked():
             check_memory(part)
     dump("program", lambda: pretty_program(program))
     return program

@@ -1,6 +1,6 @@
 """Whole programs in the kernel cache: found by their jaxpr, without compiling it.
 
-    name = program_name(closed, target, options)
+    name = program_name(closed, target, options, config.context)
     program = find_program(name, parallel_for)
 
 What is kept of a program is its *recipe*: the names of the object files, the consts,
@@ -25,7 +25,6 @@ from curta.compiler.lower.mpi_call import callee_of
 from curta.compiler.machine_code import cache, host_call
 from curta.compiler.machine_code.linked import Linked, Recipe, link, shared
 from curta.compiler.machine_code.native import NativeProgram
-from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
@@ -93,7 +92,7 @@ class _RecipeWriter:
             for x in program.consts
         ]
         size = sum(len(x) for _, x in consts if isinstance(x, bytes))
-        if size > config.tuning.kept_bytes:
+        if size > self.name.target.tuning.kept_bytes:
             raise _CannotKeep(f"it has {size} bytes of constants of its own")
         return (
             code.linked.recipe, tuple(map(self._callee, code.callees)), int(code.cost),

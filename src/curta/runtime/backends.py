@@ -145,7 +145,7 @@ def backend_compile_and_load(
         return None
     target = host_with(current().transport)
     options = (optimise, tuple(sorted(in_place.items())))
-    name = program_name(closed, target, options)
+    name = program_name(closed, target, options, config.context)
     compiled = None if name is None else find_program(name, parallel_for_address)
     if compiled is None and _has_llvm():
         compiled = compile_jaxpr(

@@ -13,13 +13,13 @@ canceled.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from curta._base.lazy_dataclass import dataclass
 from curta.compiler.callee import DONE, STOPPED, Callee
+from curta.compiler.dump import is_checked
 from curta.compiler.emit.dot_code import call_at_sizes
 from curta.compiler.emit.routine_code import LibraryCall
 from curta.compiler.library.routine import run_chunks
@@ -229,7 +229,7 @@ class KernelModules:
     def add(self, work: Scheduled, level: int) -> None:
         """Emit a function; equal ones, as equal layers have, are one."""
         same = self._of_same_form(work, level)
-        if same is not None and not os.environ.get("CURTA_CHECK"):
+        if same is not None and not is_checked():
             self.functions[work] = self.functions[same]
             return
         part = self._part(level)

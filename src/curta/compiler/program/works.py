@@ -7,13 +7,13 @@ arena is planned, and independent kernels are joined into jobs.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from curta.compiler.dump import is_checked
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import FusionPlan
 from curta.compiler.library.products import product_plan
@@ -269,7 +269,7 @@ class _WorkMaker:
 
     def _kernel(self, kernel: Kernel) -> Scheduled:
         plan = kernel_schedule(kernel, self.target, self.often)
-        if os.environ.get("CURTA_CHECK"):
+        if is_checked():
             check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
             check_schedule(kernel, plan)
         return Scheduled(
@@ -279,7 +279,7 @@ class _WorkMaker:
     def _region(self, region: Region, arrays: Sequence[Buffer]) -> Scheduled:
         arguments = (*dict.fromkeys(arrays),)
         plan = region_schedule(region, self.target)
-        if os.environ.get("CURTA_CHECK"):
+        if is_checked():
             check_region(region, arguments)
             check_schedule(region, plan)
         return Scheduled(region, plan, BufferPlacement(arguments, frozenset(), {}))

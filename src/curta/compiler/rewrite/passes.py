@@ -8,11 +8,10 @@ lowering. `CURTA_DUMP` prints the program after the passes that it names; with
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from curta.compiler.dump import dump
+from curta.compiler.dump import dump, is_checked
 from curta.compiler.rewrite.aliases import without_aliases
 from curta.compiler.rewrite.dead_results import without_dead_results
 from curta.compiler.rewrite.in_place import with_late_updates
@@ -84,7 +83,7 @@ def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr, target: Target) -> Jaxpr:
         with span(name, "pass"):
             jaxpr = run(jaxpr, target)
         dump(name, jaxpr.__str__)
-        if os.environ.get("CURTA_CHECK"):
+        if is_checked():
             _check(name, before, jaxpr, known)
     return jaxpr
 
