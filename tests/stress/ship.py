@@ -84,7 +84,9 @@ def check(
     functions, wrong = {}, []
     for name, several in found.items():
         specs = [ShapeDtypeStruct.of_aval(a) for c in several for a in c.avals]
-        functions[name] = (program_of(several), *specs)
+        program = program_of(several)
+        program.__name__ = name  # which errors begin with
+        functions[name] = (program, *specs)
     while functions:
         try:
             library = aot.build(
@@ -100,11 +102,11 @@ def check(
     flags = [*chain.flags, *lapack_flags(library, folder, chain.target == "host")]
     try:
         own = [f for f in library.flags if f not in ("-llapack", "-lblas")]
-        program = compiled(library, folder, [chain.compiler], flags, own)
+        harness = compiled(library, folder, [chain.compiler], flags, own)
         if chain.run and not shutil.which(chain.run[0]):
             return 0, wrong
         given = {f"ops_{n}": [a for c in found[n] for a in c.args] for n in functions}
-        outs = called(library, folder, [*chain.run, str(program)], given)
+        outs = called(library, folder, [*chain.run, str(harness)], given)
     except subprocess.CalledProcessError as error:
         return 0, [*wrong, f"{', '.join(functions)}: {error}"]
     for name in functions:
