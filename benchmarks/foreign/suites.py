@@ -74,6 +74,7 @@ def npbench_files(folder: Path, info: dict[str, Any], library: str) -> list[Path
 
 def npbench(folder: Path, name: str, preset: str, library: str) -> Loaded:
     sys.path.insert(0, str(folder))
+    copy, wait = copies(library)  # before modules of programs create arrays
     benchmark = from_file(folder / "npbench" / "infrastructure" / "benchmark.py")
     made = benchmark.Benchmark(name)
     data, info = made.get_data(preset), made.info
@@ -82,7 +83,6 @@ def npbench(folder: Path, name: str, preset: str, library: str) -> Loaded:
     function = getattr(
         importlib.import_module(".".join(module.parts)), info["func_name"]
     )
-    copy, wait = copies(library)
     written = [info["input_args"].index(a) for a in info.get("output_args", ())]
 
     def fresh() -> Values:
@@ -100,10 +100,14 @@ def npbench(folder: Path, name: str, preset: str, library: str) -> Loaded:
 
 
 def copies(library: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """How arguments are copied to the library, and how its results are waited for."""
+    """How arguments are copied to the library, and how its results are waited for.
+
+    The suites compute in float64, which their own runners enable.
+    """
     if library == "numpy":
         return np.copy, lambda x: x
     jax = importlib.import_module("jax")
+    jax.config.update("jax_enable_x64", True)
     return jax.numpy.array, jax.block_until_ready
 
 
@@ -128,11 +132,10 @@ def pyhpc(folder: Path, name: str, _: str, library: str) -> Loaded:
     for known in [m for m in sys.modules if m.partition(".")[0] == "benchmarks"]:
         del sys.modules[known]
     sys.path.insert(0, str(folder))
-    if library == "jax":
-        importlib.import_module("jax").config.update("jax_enable_x64", True)
+    _, wait = copies(library)
     module = importlib.import_module(f"benchmarks.{program}")
     call = module.get_callable(library, int(size))
-    return Loaded(call, list, copies(library)[1], lambda value, _: leaves(value))
+    return Loaded(call, list, wait, lambda value, _: leaves(value))
 
 
 GRADBENCH = {  # the evaluations of the suite, with its sizes
@@ -172,6 +175,7 @@ def gradbench_package(folder: Path) -> Path:
 
 def gradbench(folder: Path, name: str, _: str, library: str) -> Loaded:
     sys.path.insert(0, str(folder / "python" / "gradbench"))
+    _, wait = copies(library)
     module, function, number = name.split("/")
     tool = importlib.import_module(f"gradbench.tools.{library}.{module}")
     wrapped = getattr(tool, function)
@@ -181,7 +185,7 @@ def gradbench(folder: Path, name: str, _: str, library: str) -> Loaded:
     return Loaded(
         wrapped.function,
         lambda: [prepare(given)],
-        copies(library)[1],
+        wait,
         lambda value, _: leaves(value),
     )
 
