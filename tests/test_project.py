@@ -4,6 +4,7 @@ import-linter (`make lint`) checks the layers.
 """
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator
@@ -26,8 +27,14 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+@functools.lru_cache(maxsize=1)
+def nodes_of(tree: ast.Module) -> list[ast.AST]:
+    """All nodes of a file, found once for all rules."""
+    return [*ast.walk(tree)]
+
+
+def functions(tree: ast.Module) -> Iterator[Function]:
+    return (node for node in nodes_of(tree) if isinstance(node, Function))
 
 
 def length_of_code(function: Function) -> int:
@@ -152,7 +159,7 @@ REBOUND = {"compiler/machine_code/cache.py": {"_writes"}}
 
 def imported(tree: ast.AST) -> set[str]:
     """The names from `curta._base.once`."""
-    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    froms = [n for n in nodes_of(tree) if isinstance(n, ast.ImportFrom)]
     return {a.name for n in froms if n.module == "curta._base.once" for a in n.names}
 
 
@@ -183,11 +190,12 @@ def is_other_name(node: ast.stmt) -> bool:
 
 
 def imports_stand_at_the_top(name: str, tree: ast.Module) -> list[str]:
+    imports = [n for n in nodes_of(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
     return [
         f"line {inner.lineno} in {function.name}"
         for function in functions(tree)
-        for inner in ast.walk(function)
-        if isinstance(inner, ast.Import | ast.ImportFrom)
+        for inner in imports
+        if function.lineno <= inner.lineno <= function.end_lineno
     ]
 
 
@@ -217,10 +225,11 @@ def what_a_process_has_one_of_is_made_by_one_thread(
 def what_threads_share_is_made_for_it(name: str, tree: ast.Module) -> list[str]:
     if name == "_base/once.py":
         return []
-    used = {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    used |= {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    nodes = nodes_of(tree)
+    used = {n.id for n in nodes if isinstance(n, ast.Name)}
+    used |= {n.attr for n in nodes if isinstance(n, ast.Attribute)}
     used &= {"Lock", "RLock", "WeakValueDictionary"}
-    rebound = {n for x in ast.walk(tree) if isinstance(x, ast.Global) for n in x.names}
+    rebound = {n for x in nodes if isinstance(x, ast.Global) for n in x.names}
     other = (used - imported(tree)) | (rebound - REBOUND.get(name, set()))
     return [f"{x}: use curta._base.once" for x in sorted(other)]
 
