@@ -10,6 +10,8 @@ from curta import config
 collect_ignore = [str(path) for path in Path(__file__).parent.glob("*.py")]
 if not shutil.which("cc"):  # the page compiles C
     collect_ignore.append(str(Path(__file__).parent / "ship.md"))
+if not shutil.which("node"):  # the page runs JavaScript
+    collect_ignore.append(str(Path(__file__).parent / "web.md"))
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from curta.aot.interface import Interface, identifier
 from curta.aot.lowered import BuiltProgram, built, traced
 from curta.aot.packages import cmake_config, pkg_config
 from curta.aot.symbols import undefined_symbols
+from curta.aot.wasm.files import module_files
 from curta.aot.weights import Weights, add_init
 from curta.compiler.code_generator import compile_text
 from curta.compiler.emit.standalone import StandaloneModule
@@ -40,7 +41,7 @@ class BuiltLibrary:
         directory: the folder of the files.
         target: the name of the target.
         files: the paths of the files by what they are: `header`, `object`, `archive`,
-            `cmake`, `pkg_config`.
+            `cmake`, `pkg_config`; for WebAssembly `wasm`, `module`, `types`.
         signatures: its functions, with their arguments and results.
         links: the system's libraries that a program links besides: `m`, `lapack`.
         needs: the symbols that it expects of these.
@@ -112,7 +113,8 @@ def build(
         the function. Functions of a mapping are called `NAME_KEY`.
       target: the machine that runs the library: `host` is the processor at hand,
         others are a triple with a processor and features, as `aarch64-linux-gnu` or
-        `x86_64-linux-gnu:x86-64-v3`.
+        `x86_64-linux-gnu:x86-64-v3`. `wasm32` makes a module of WebAssembly and an ES
+        module that calls it, instead of files for C.
       static_argnums: as in `jit`; so are the next three. A donated argument shares
         its memory with a result: the call overwrites it.
       static_argnames: names of static arguments.
@@ -196,8 +198,10 @@ def _library_name(name: str | None, fun: Any) -> str:
 
 def _target(name: str) -> Target:
     target = host() if name == "host" else named(name)
+    if target.machine == "wasm64":
+        raise BuildError(f"target {name!r}: modules have 32-bit addresses; use wasm32")
     if target.object_format == "wasm":
-        raise BuildError(f"target {name!r}: a C library is not built for WebAssembly")
+        return target  # with no services
     return dataclasses.replace(target, services=_SERVICES)
 
 
@@ -211,6 +215,14 @@ def _written(
 ) -> BuiltLibrary:
     """Compile the programs and write all files."""
     os.makedirs(directory, exist_ok=True)
+    if target.object_format == "wasm":
+        if weights is not None:
+            raise BuildError("WebAssembly has weights in the module, not in a file")
+        data, signatures = _object(library, programs, target, None, {})
+        files = _stored(module_files(library, programs, data), directory)
+        return BuiltLibrary(
+            library, directory, target_name, files, tuple(signatures), (), ()
+        )
     files = {}
     if weights is not None:
         files["weights"] = os.path.join(directory, f"{library}.safetensors")
@@ -231,14 +243,23 @@ def _written(
         "cmake": (f"{library}Config.cmake", cmake_config(library, links)),
         "pkg_config": (f"{library}.pc", pkg_config(library, links)),
     }
+    files.update(_stored(contents, directory))
+    return BuiltLibrary(
+        library, directory, target_name, files, tuple(signatures), links, needs
+    )
+
+
+def _stored(
+    contents: Mapping[str, tuple[str, str | bytes]], directory: str
+) -> dict[str, str]:
+    """Write files, whose names and contents are given; return their paths."""
+    files = {}
     for kind, (file, content) in contents.items():
         files[kind] = os.path.join(directory, file)
         raw = content.encode() if isinstance(content, str) else content
         with open(files[kind], "wb") as out:
             out.write(raw)
-    return BuiltLibrary(
-        library, directory, target_name, files, tuple(signatures), links, needs
-    )
+    return files
 
 
 def _object(

@@ -19,8 +19,9 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "build",
         help="compile functions to a C library",
-        description="Compile a function to a static library with a C header. It runs"
-        " without Python. An argument is a type, as `f32[8,784]`, or a number or"
+        description="Compile a function to a static library with a C header, or to"
+        " WebAssembly with an ES module (`--target wasm32`). It runs without Python."
+        " An argument is a type, as `f32[8,784]`, or a number or"
         " structure of Python; types may be in it as strings: `{'w': 'f32[784,10]'}`.",
     )
     parser.add_argument("function", metavar="MODULE:FUNCTION")
@@ -58,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
     except (BuildError, TypeError) as error:
         raise UsageError(str(error)) from None
     print(library)
-    print("flags:", " ".join(library.flags))
+    if "archive" in library.files:
+        print("flags:", " ".join(library.flags))
     return 0
 
 

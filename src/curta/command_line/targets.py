@@ -14,6 +14,7 @@ _RUN = {
     "riscv64-linux-gnu": "run by qemu-user",
     "armv7-linux-gnueabihf": "run by qemu-user",
     "x86_64-windows-gnu": "linked by MinGW",
+    "wasm32": "run by Node",
 }
 
 

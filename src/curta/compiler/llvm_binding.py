@@ -90,6 +90,11 @@ class LLVMMachine(NamedTuple):
     attributes: str = ""
     abi: str = ""
 
+    @property
+    def relocation(self) -> str:
+        """How code finds addresses. Modules of WebAssembly have fixed ones."""
+        return "static" if self.triple.startswith("wasm") else "pic"
+
 
 NATIVE = LLVMMachine()
 
@@ -236,7 +241,7 @@ class _Library(_Machines):
             raise CompileError(self._take(error).decode())
         result: int = self._call(
             "CreateTargetMachine", target, triple, cpu, features,
-            level, b"pic", b"small", 0, 1, abi,
+            level, machine.relocation.encode(), b"small", 0, 1, abi,
         )  # fmt: skip
         if not result:
             raise CompileError(f"LLVM made no target machine for {machine}")
@@ -327,7 +332,7 @@ class Public(_Machines):
         target = self._llvm.Target.from_triple(machine.triple)
         return target.create_target_machine(
             cpu=machine.cpu, features=machine.attributes, opt=level,
-            reloc="pic", codemodel="small", jit=True, abiname=machine.abi,
+            reloc=machine.relocation, codemodel="small", jit=True, abiname=machine.abi,
         )  # fmt: skip
 
     def _simplify(self, machine: Any, module: Any) -> None:

@@ -60,15 +60,16 @@ def sin_cos_reduced(b: MathBuilder, r: Value) -> tuple[Value, Value]:
     return sine, cosine
 
 
-def _turned(b: MathBuilder, x: Value, quarter_iterations: int) -> Value:
-    """sin(x + quarter_iterations * pi/2)."""
-    r, low, n = _reduced(b, x)
-    n = n + quarter_iterations if quarter_iterations else n
+def turned(
+    b: MathBuilder, r: Value, low: Value, n: Value, quarter_turns: int
+) -> Value:
+    """sin(r + low + (n + quarter_turns) * pi/2)."""
+    n = n + quarter_turns if quarter_turns else n
     sine, cosine = _terms(b, r, low)
     odd = b.ne(n & 1, 0)
     large, small = (b.select(odd, c, s) for s, c in zip(sine, cosine, strict=True))
-    sign = (n & 2) << (x.type.bits - 2)
-    return b.bitcast(b.bits(large + small) ^ sign, x.type)
+    sign = (n & 2) << (r.type.bits - 2)
+    return b.bitcast(b.bits(large + small) ^ sign, r.type)
 
 
 def _is_large(b: MathBuilder, x: Value) -> Value:
@@ -77,19 +78,24 @@ def _is_large(b: MathBuilder, x: Value) -> Value:
 
 @exact
 def sin(b: MathBuilder, x: Value) -> Value:
-    result = b.select(b.eq(x, 0), x, _turned(b, x, 0))  # for -0.0
+    result = b.select(b.eq(x, 0), x, turned(b, *_reduced(b, x), 0))  # for -0.0
     return replaced_lanes(b, result, _is_large(b, x), "sin", x)
 
 
 @exact
 def cos(b: MathBuilder, x: Value) -> Value:
-    return replaced_lanes(b, _turned(b, x, 1), _is_large(b, x), "cos", x)
+    return replaced_lanes(b, turned(b, *_reduced(b, x), 1), _is_large(b, x), "cos", x)
 
 
 @exact
 def tan(b: MathBuilder, x: Value) -> Value:
-    """The quotient of two sums, corrected by what it leaves."""
-    r, low, n = _reduced(b, x)
+    result = tangent(b, *_reduced(b, x))
+    result = b.select(b.eq(x, 0), x, result)  # for -0.0
+    return replaced_lanes(b, result, _is_large(b, x), "tan", x)
+
+
+def tangent(b: MathBuilder, r: Value, low: Value, n: Value) -> Value:
+    """tan(r + low + n * pi/2): the quotient of two sums, with a correction."""
     sine, cosine = _terms(b, r, low)
     odd = b.ne(n & 1, 0)
     above, above_rest = (
@@ -101,9 +107,7 @@ def tan(b: MathBuilder, x: Value) -> Value:
     inverse = 1.0 / divisor
     quotient = above * inverse
     left = b.fma(-quotient, divisor, above) + b.fma(-quotient, below_rest, above_rest)
-    result = b.fma(left, inverse, quotient)
-    result = b.select(b.eq(x, 0), x, result)  # for -0.0
-    return replaced_lanes(b, result, _is_large(b, x), "tan", x)
+    return b.fma(left, inverse, quotient)
 
 
 @exact

@@ -1,0 +1,1 @@
+"""WebAssembly: a linker of relocatable objects, and ES modules that call the code."""
