@@ -40,6 +40,7 @@ SHAPES = [
     ((300, 65), 1), ((50, 3000), 1), ((3, 100), 0), ((20, 100), 0), ((100, 77), 0),
     ((1100, 70), 0), ((5000, 700), 0), ((4096, 9), 0), ((20_000, 3), 0), ((300, 50), 0),
     ((16_384, 5), 0), ((8200, 5), 0), ((8300, 5), 0), ((700, 65), 0), ((9, 20_001), 1),
+    ((20, 5), 0), ((64, 7), 0), ((512, 3), 0), ((513, 33), 0), ((2, 8704, 2), 1),
 ]  # fmt: skip
 
 
@@ -51,6 +52,9 @@ def test_order_is_that_of_the_page(shape, axis):
     np.testing.assert_array_equal(plain, want)
     heavy = curta.jit(lambda x: (jnp.arctan(jnp.sin(x)) * 0 + x).sum(axis))(x)
     np.testing.assert_array_equal(heavy, want)
+    zero = np.zeros(x.shape[-1], x.dtype)  # what rows share
+    shared = curta.jit(lambda x, y: (x - jnp.sin(y)).sum(axis))(x, zero)
+    np.testing.assert_array_equal(shared, want)
     other = curta.jit(lambda x: jnp.swapaxes(x, 0, -1).sum(x.ndim - 1 - axis))(x)
     np.testing.assert_array_equal(
         other, summed(np.swapaxes(x, 0, -1), x.ndim - 1 - axis)

@@ -8,37 +8,23 @@ rows are added up in registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
-from curta.compiler.llvm.builder import Builder
-from curta.compiler.llvm.expressions import Evaluator
-from curta.compiler.llvm.nest_body import NestLoops, Values, by_fold, wide
-from curta.compiler.llvm.scalar_instructions import kind
-from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.llvm.column_tiles import SumTile
+from curta.compiler.llvm.flat_columns import FlatColumns
+from curta.compiler.llvm.nest_body import Values, by_fold, wide
+from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
-from curta.compiler.loops.schedule import NestSchedule, Schedule
+from curta.compiler.loops.schedule import NestSchedule
 from curta.compiler.loops.summation import BLOCKED, count_of
 from curta.core.dim import is_multiple
 
 Bounds = tuple[Value, Value]
 
 
-class SummingColumns(NestLoops):
+class SummingColumns(FlatColumns):
     """Writes the nests whose folds add up in blocks, for a piece of the columns."""
-
-    def __init__(
-        self,
-        b: Builder,
-        values: Evaluator,
-        plan: Schedule,
-        piece: tuple[Value, Value] | None,
-    ) -> None:
-        super().__init__(b, values, plan, piece)
-        assert plan.column is not None
-        self.column: LoopVar = plan.column
-        self.together = 1  # rows whose code is written out
 
     def _sum_columns(
         self, nest: LoopNest, dims: Sequence[LoopVar], plan: NestSchedule
@@ -47,6 +33,8 @@ class SummingColumns(NestLoops):
         self.together = plan.rows
         assert plan.order is not None
         self.order = plan.order
+        if plan.accumulate == "flat":
+            return self._sum_flat(nest, dims, plan)
         inside = [self.column, *dims, *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, 1)
         if plan.accumulate == "registers":
@@ -57,7 +45,7 @@ class SummingColumns(NestLoops):
         pitch = -(-columns // lanes) * lanes
         rows = self.order.accumulators(count)
         tiles = {
-            f: Tile(self, f, rows if f.order in BLOCKED else 1, pitch)
+            f: SumTile(self, f, rows if f.order in BLOCKED else 1, pitch)
             for f in nest.folds
         }
         if self.order.is_one_block(count):
@@ -76,7 +64,7 @@ class SummingColumns(NestLoops):
         self,
         nest: LoopNest,
         dims: Sequence[LoopVar],
-        tiles: dict[Fold, Tile],
+        tiles: dict[Fold, SumTile],
         count: int,
         lanes: int,
     ) -> None:
@@ -84,7 +72,7 @@ class SummingColumns(NestLoops):
         b, size = self.b, self.order.block
         blocked = [t for f, t in tiles.items() if f.order in BLOCKED]
         for tile in blocked:
-            tile.total = Tile(self, tile.fold, 1, tile.pitch, wide=True)
+            tile.total = SumTile(self, tile.fold, 1, tile.pitch, wide=True)
         self._clear([t.total for t in blocked if t.total is not None], lanes)
         self._clear([t for t in tiles.values() if t not in blocked], lanes)
         with b.loop(0, count, size) as block:
@@ -102,7 +90,7 @@ class SummingColumns(NestLoops):
         self,
         nest: LoopNest,
         dims: Sequence[LoopVar],
-        tiles: dict[Fold, Tile],
+        tiles: dict[Fold, SumTile],
         bounds: tuple[Value | int, Value | int],
         lanes: int,
     ) -> None:
@@ -130,7 +118,7 @@ class SummingColumns(NestLoops):
         self,
         nest: LoopNest,
         dims: Sequence[LoopVar],
-        tiles: dict[Fold, Tile],
+        tiles: dict[Fold, SumTile],
         at: Value,
         bounds: Bounds,
         lanes: int,
@@ -184,7 +172,7 @@ class SummingColumns(NestLoops):
             number = self.b.udiv(number, variable.extent)
         self.values.bind(dims[0], number)
 
-    def _add_up(self, tile: Tile, lanes: int) -> None:
+    def _add_up(self, tile: SumTile, lanes: int) -> None:
         """The rows of a tile as one: halves, then neighbors."""
         b, fold = self.b, tile.fold
         few = min(tile.rows, self.order.register)
@@ -204,7 +192,7 @@ class SummingColumns(NestLoops):
                     sums = [self.combine(fold, *x) for x in pairs]
                 tile.store(0, sums[0])
 
-    def _clear(self, tiles: Sequence[Tile], lanes: int, first: int = 0) -> None:
+    def _clear(self, tiles: Sequence[SumTile], lanes: int, first: int = 0) -> None:
         """Let the rows of tiles from the `first` one on hold no element."""
         for tile in tiles:
             with self.b.loop(first, tile.rows) as row, self._whole_vectors(lanes):
@@ -252,84 +240,3 @@ class SummingColumns(NestLoops):
         if masked:
             with self._vectors_between((whole, end), lanes, True):
                 body()
-
-    def _whole(self, lanes: int) -> Value:
-        """The column after the last whole vector."""
-        begin, end = self._bounds(self.column)
-        return self.b.sub(end, self.b.urem(self.b.sub(end, begin), lanes))
-
-    @contextmanager
-    def _whole_vectors(self, lanes: int) -> Iterator[None]:
-        """Vectors along the rows of tiles, which have room for whole ones."""
-        with self._vectors_between(self._bounds(self.column), lanes, False):
-            yield
-
-    @contextmanager
-    def _each_vector(self, lanes: int) -> Iterator[None]:
-        """A loop over the vectors of the piece of columns."""
-        lane = self.column
-        masked = lanes > 1 and not is_multiple(lane.extent, lanes)
-        with self._vectors_between(self._bounds(lane), lanes, masked):
-            yield
-
-    @contextmanager
-    def _vectors_between(
-        self, bounds: tuple[Value, Value], lanes: int, masked: bool
-    ) -> Iterator[None]:
-        first, last = bounds
-        with self.b.loop(first, last, lanes) as loop:
-            mask = None
-            if masked:
-                mask = self.b.first_lanes(self.b.sub(last, loop.index), lanes)
-            with self.values.vectorised(self.column, loop.index, lanes, mask):
-                yield
-
-
-class Tile:
-    """Rows of accumulators of a piece of the columns, or their `wide` totals."""
-
-    def __init__(
-        self,
-        nests: SummingColumns,
-        fold: Fold,
-        rows: int,
-        pitch: int,
-        wide: bool = False,
-    ) -> None:
-        self.nests, self.fold, self.rows, self.pitch = nests, fold, rows, pitch
-        self.wide = wide
-        kinds = ["f64" if wide else _memory(kind(c.dtype)) for c in fold.initial]
-        self.types: list[Type] = [Type(k) for k in kinds]
-        scratch = nests.b.scratch
-        self.pointers: Values = [scratch(rows * pitch * t.size) for t in self.types]
-        self.total: Tile | None = None
-
-    def _addresses(self, row: Value | int) -> Iterator[tuple[Value, Type]]:
-        nests, b = self.nests, self.nests.b
-        column = nests.values.current(nests.column)
-        if nests.plan.split == nests.column and nests.piece is not None:
-            column = b.sub(column, nests.piece[0])
-        # Where the order does not matter there is one row.
-        first = b.mul(b.operand(row if self.rows > 1 else 0, I64), self.pitch)
-        at = b.add(first, column)
-        for pointer, type_ in zip(self.pointers, self.types, strict=True):
-            yield b.offset(pointer, at, type_), type_
-
-    def load(self, row: Value | int) -> Values:
-        """A vector of accumulators of a row, at the current columns."""
-        b, lanes = self.nests.b, self.nests.values.lanes
-        vectors = [b.load(t.with_lanes(lanes), p) for p, t in self._addresses(row)]
-        if self.wide:
-            return vectors
-        kinds = [kind(c.dtype) for c in self.fold.initial]
-        return [b.convert(x, k) for x, k in zip(vectors, kinds, strict=True)]
-
-    def store(self, row: Value | int, values: Values) -> None:
-        """Store a vector of accumulators of a row."""
-        for (pointer, t), x in zip(self._addresses(row), values, strict=True):
-            value = self.nests.b.convert(self.nests.values.spread(x), t.kind)
-            self.nests.b.store(value, pointer)
-
-
-def _memory(name: str) -> str:
-    return "i8" if name == "i1" else name

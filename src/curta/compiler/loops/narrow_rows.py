@@ -2,10 +2,11 @@
 
 The sum of the rows of an array of three columns would have three lanes, and begin anew
 with every row; so would `x + b` with a number for each column. As rows of the array
-seen with 64 times as many columns they fill vectors. Of the sums that come out, 64 for
+seen with 64 times as many columns they fill vectors. Of the results of a fold, 64 for
 each column, another kernel makes one (rfactor, as in split.py). What an element is
 computed from must be elements at the same offset, or be the same for all rows: that is
-repeated, before, as often as there are rows in one.
+repeated, before, as often as there are rows in one. Sums in blocks have one order, of
+whole kernels: the schedule lets their vectors go along rows as one (flat_rows.py).
 
 Costly values that are the same for all rows, such as a square root, are computed once
 in wide arrays, too.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,12 +28,18 @@ from curta._base.lazy_dataclass import dataclass
 from curta._base.once import cached_property
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.costs import cost, kernel_cost, weight
+from curta.compiler.loops.flat_rows import (
+    adds_up_flat,
+    are_kept,
+    follow_each_other,
+    repeated_values,
+    shared_values,
+)
 from curta.compiler.loops.index import (
     Affine,
     IndexAtom,
     IndexLike,
     LoopVar,
-    as_index,
     row_major,
 )
 from curta.compiler.loops.nodes import (
@@ -42,13 +49,11 @@ from curta.compiler.loops.nodes import (
     Kernel,
     LoopNest,
     Store,
-    operands,
 )
-from curta.compiler.loops.rewriter import Rewriter, are_one, indices_of
+from curta.compiler.loops.rewriter import Rewriter
 from curta.compiler.loops.split import Parts
 from curta.compiler.loops.summation import BLOCKED, SumOrder, sum_order
 from curta.compiler.loops.walks import (
-    dependences,
     in_blocks,
     is_running,
     prefers_columns,
@@ -144,17 +149,12 @@ class Rows:
     @cached_property
     def shared(self) -> set[Expr]:
         """The values that vary with the columns, and are the same for all rows."""
-        reads, along = dependences(self.nest.body), {*self.along}
-        return {e for e, dims in reads.items() if self.column in dims - along == dims}
+        return shared_values(self.nest, self.column, self.along)
 
     @property
     def repeated(self) -> list[Expr]:
         """The shared values that other values read."""
-        nest, shared = self.nest, self.shared
-        used = [x for e in nest.body if e not in shared for x in operands(e)]
-        used += [x for f in nest.folds for x in f.inputs]
-        used += [x for s in nest.stores for x in s.operands()]
-        return [e for e in dict.fromkeys(used) if e in shared]
+        return repeated_values(self.nest, self.shared)
 
     @cached_property
     def is_narrow(self) -> bool:
@@ -166,24 +166,20 @@ class Rows:
         if columns > tuning.filled_row and not columns % tuning.filled_row:
             return False
         if in_blocks(self.nest):
-            others = any(f.order != "blocks" for f in self.nest.folds)
-            if others or len(self.along) > 1 or row.extent < 2 * self.order.lanes:
-                return False
-        indices = [*indices_of(e for e in self.nest.body if e not in shared)]
-        indices += [s.offset for s in self.nest.stores]
-        return _are_kept(shared) and are_one(row, self.column, indices)
+            return adds_up_flat(self.nest, self.column, self.order, tuning)
+        return follow_each_other(self.nest, self.column, row, shared)
 
     @property
     def is_costly(self) -> bool:
         """Whether what rows share, a quotient say, takes longer than to read it."""
         shared = self.shared
         long = math.prod(v.extent for v in self.along) >= self.tuning.narrow_row
-        return long and _are_kept(shared) and any(weight(e) > 1 for e in shared)
+        return long and are_kept(shared) and any(weight(e) > 1 for e in shared)
 
     def kernels(self, builder: ScalarBuilder) -> list[Kernel]:
         """The repeated values, then wider rows, then the remaining rows."""
         if self.is_narrow and in_blocks(self.nest):
-            return self._sums(builder)
+            return [self.kernel]
         rows = self.tuning.narrow_row if self.is_narrow else 1
         row = self.along[-1]
         long, left = (LoopVar(row.name, n) for n in divmod(row.extent, rows))
@@ -229,87 +225,6 @@ class Rows:
             for f in parts.read((*self.outer, part, self.column))
         )
         return [*result, Kernel(self.kernel.dims, (LoopNest((part,), (), read),))]
-
-    def _sums(self, builder: ScalarBuilder) -> list[Kernel]:
-        """Sums in blocks: `order.lanes` rows as one have all accumulators of a block.
-
-        So the accumulators of a block are strips along the columns of wide rows. One
-        kernel adds up whole blocks. Of the rows that are left, a wide row may be
-        incomplete: accumulators that have an element of it are another kernel than
-        those that have none. Then the accumulators of each block are added up, and the
-        blocks joined.
-        """
-        order, (row,) = self.order, self.along
-        many, left = divmod(row.extent, order.block)
-        part = LoopVar(f"{row.name}_part", order.lanes)
-        result, given = self._repeat(part, builder)
-        blocks = LoopVar("block", many + (left >= order.lanes))
-        dims = (*self.outer, blocks, part, self.column)
-        sums = Parts(self.nest.folds, dims, builder)
-        add = partial(self._strips, builder, sums, given)
-        if many:
-            rows = order.block // order.lanes
-            result += add(LoopVar("block", many), 0, order.lanes, rows)
-        if left >= order.lanes:
-            rows, more = divmod(left, order.lanes)
-            result += add(many, 0, more, rows + 1)
-            result += add(many, more, order.lanes, rows)
-        return [*result, *self._ends(sums, blocks, part, builder)]
-
-    def _strips(
-        self,
-        builder: ScalarBuilder,
-        sums: Parts,
-        given: Callable[[IndexLike], dict[Expr, Expr]],
-        block: LoopVar | int,
-        first: int,
-        last: int,
-        rows: int,
-    ) -> list[Kernel]:
-        """The kernel that adds up wide rows of a block, between two accumulators."""
-        if first == last or not rows:
-            return []
-        (row,), column, lanes = self.along, self.column, self.order.lanes
-        wide = LoopVar(f"{row.name}{column.name}", column.extent * (last - first))
-        step, there = LoopVar("step", rows), as_index(wide) + column.extent * first
-        start = as_index(block) * self.order.block
-        substitution: dict[IndexAtom, IndexLike] = {
-            row: start + as_index(step) * lanes,
-            column: there,
-        }
-        rewriter = Rewriter(builder, substitution.get, given(there))
-        _, folds = rewriter.body(self.nest)
-        stored = sums.stored(folds, (*self.outer, block, 0, there))
-        strips = tuple(replace(f, order="strips") for f in stored)
-        outer = (block,) if isinstance(block, LoopVar) else ()
-        nest = LoopNest((step,), (), strips)
-        return [Kernel((*self.outer, *outer, wide), (nest,))]
-
-    def _ends(
-        self, sums: Parts, blocks: LoopVar, part: LoopVar, builder: ScalarBuilder
-    ) -> list[Kernel]:
-        """Kernels that add up the accumulators of each block, and join the blocks."""
-        order, (row,), column = self.order, self.along, self.column
-        many, left = divmod(row.extent, order.block)
-        if row.extent <= order.block:
-            read = sums.read((*self.outer, 0, part, column))
-            return [Kernel((*self.outer, column), (LoopNest((part,), (), read),))]
-        block = LoopVar("block", many + bool(left))
-        totals = Parts(self.nest.folds, (*self.outer, block, column), builder)
-        read = sums.read((*self.outer, blocks, part, column))
-        ends = totals.stored(read, (*self.outer, blocks, column))
-        nest = LoopNest((part,), (), ends)
-        result = [Kernel((*self.outer, blocks, column), (nest,))]
-        if 0 < left < order.lanes:
-            rest = LoopVar(row.name, left)
-            at: dict[IndexAtom, IndexLike] = {row: as_index(rest) + many * order.block}
-            _, folds = Rewriter(builder, at.get).body(self.nest)
-            stored = totals.stored(folds, (*self.outer, many, column))
-            nest = LoopNest((rest,), (), stored)
-            result.append(Kernel(self.kernel.dims, (nest,)))
-        read = totals.read((*self.outer, block, column))
-        joined = tuple(replace(f, order="joined") for f in read)
-        return [*result, Kernel(self.kernel.dims, (LoopNest((block,), (), joined),))]
 
     def _repeat(
         self, part: LoopVar, builder: ScalarBuilder
@@ -477,8 +392,3 @@ class _WrittenOut:
         """What puts values in place of holes."""
         given = dict(zip(holes, values, strict=True))
         return Rewriter(self.builder, lambda atom: None, given)
-
-
-def _are_kept(shared: Iterable[Expr]) -> bool:
-    """Whether values are in memory what they are in registers: no halves of singles."""
-    return all(e.dtype.itemsize >= 4 or e.dtype.kind != "f" for e in shared)

@@ -29,7 +29,7 @@ from curta.core.dim import max_dim
 
 How = Literal["serial", "vector", "unrolled", "selected", "tile", "together"]
 Tail = Literal["none", "masked", "overlap", "scalar", "by row"]
-Accumulate = Literal["lanes", "staged", "row", "tile", "registers"]
+Accumulate = Literal["lanes", "staged", "row", "tile", "flat", "registers"]
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,10 @@ class NestSchedule:
                 are not as wide as the order of the sum asks for (summing_rows.py).
             row: a row of memory has one for each column (column_nests.py).
             tile: rows of memory have those of a block (summing_columns.py).
+            flat: the same; vectors go along all rows as one (flat_columns.py).
             registers: in registers, for the few rows that there are.
-        rows: the rows of columns that are added up together, or the rows of a block
-            whose code is written out.
+        rows: the rows of columns (`flat`: the rows of a block as one) that are added
+            up together, or the rows of a block whose code is written out.
         streamed: positions of the stores that bypass the caches.
         order: the order of sums in blocks, or None.
     """

@@ -6,12 +6,14 @@ import math
 from dataclasses import replace
 
 from curta.compiler.loops.costs import kernel_cost
+from curta.compiler.loops.flat_rows import adds_up_flat
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Kernel, LoopNest
 from curta.compiler.loops.schedule import Loop, NestSchedule, Schedule
 from curta.compiler.loops.summation import count_of
 from curta.compiler.loops.walks import (
     columns_at_once,
+    has_few_rows,
     in_blocks,
     order_of,
     prefers_columns,
@@ -56,14 +58,26 @@ def _nest(
     quick: bool,
 ) -> NestSchedule:
     repeats = plan.column is None and _may_repeat(kernel, nest, plan)
-    extent = _lane_extent(nest, plan)
+    extent, flat = _lane_extent(nest, plan), _is_flat(nest, plan, target)
+    if flat:
+        extent *= order_of(nest, target).lanes
     vectors = vectors_of(nest, extent, target, little, quick, plan.column, repeats)
     if plan.column is not None:
-        own = column_nest(nest, vectors, plan, target)
+        own = column_nest(nest, vectors, plan, target, flat)
     else:
         own = row_nest(kernel, nest, vectors, plan, target)
     order = order_of(nest, target) if in_blocks(nest) else None
     return replace(own, order=order)
+
+
+def _is_flat(nest: LoopNest, plan: Schedule, target: Target) -> bool:
+    """Whether sums of few columns go along rows as one."""
+    column = plan.column
+    if column is None or plan.split == column or not in_blocks(nest):
+        return False
+    if has_few_rows(nest, target.tuning):
+        return False
+    return adds_up_flat(nest, column, order_of(nest, target), target.tuning)
 
 
 def _may_repeat(kernel: Kernel, nest: LoopNest, plan: Schedule) -> bool:

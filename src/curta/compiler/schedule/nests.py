@@ -44,9 +44,12 @@ def row_nest(
 
 
 def column_nest(
-    nest: LoopNest, vectors: Vectors, plan: Schedule, target: Target
+    nest: LoopNest, vectors: Vectors, plan: Schedule, target: Target, flat: bool
 ) -> NestSchedule:
-    """Return the schedule of a nest whose vectors go along the last parallel dim."""
+    """Return the schedule of a nest whose vectors go along the last parallel dim.
+
+    Or along rows of it, as one, if it adds up `flat`.
+    """
     column, dims, lanes = plan.column, nest.dims[nest.kept :], vectors.lanes
     assert column is not None
     across, most = _with_tail(column, lanes), target.tuning.rows_at_once
@@ -67,7 +70,9 @@ def column_nest(
         rows_of = [Loop(v, "unrolled", v.extent) for v in dims]
         return NestSchedule((across, *rows_of), lanes, "registers")
     rows = order_of(nest, target).steps if is_light(nest, target.tuning) else 1
-    return NestSchedule((*map(Loop, dims), across), lanes, "tile", rows)
+    return NestSchedule(
+        (*map(Loop, dims), across), lanes, "flat" if flat else "tile", rows
+    )
 
 
 def _row_loops(
