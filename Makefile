@@ -160,6 +160,11 @@ stress-hosts: $(call ready,test)
 stress-%: $(call ready,test)
 	$(call python,test) -m tests.stress.$(subst -,_,$*) $(ARGS)
 
+# Fits by Optimistix over Curta and over JAX, two environments.
+stress-fits: $(call ready,libraries) $(call ready,libraries-jax)
+	$(call python,libraries) -m tests.stress.fits --jax $(call python,libraries-jax) \
+	    $(ARGS)
+
 test-libraries: $(call ready,libraries) $(call ready,libraries-jax)
 	$(call python,libraries) -m tests.stress.libraries $(ARGS)
 
