@@ -128,11 +128,12 @@ def test_donated_rows_are_overwritten():
 
 
 def test_rows_fill_vectors(monkeypatch, capsys):
-    monkeypatch.setenv("CURTA_DUMP", "kernels")
+    monkeypatch.setenv("CURTA_DUMP", "kernels,schedule")
     curta.jit(lambda x: x.sum(0))(np.ones((20011, 3), np.float32))
-    kernels = capsys.readouterr().err
-    assert kernels.count("kernel ") == 5  # blocks, the rest twice, their ends, all
-    assert "192" in kernels
+    dumped = capsys.readouterr().err
+    assert dumped.count("accumulators: flat") == 1
+    curta.jit(lambda x: x.max(0))(np.ones((20011, 3), np.float32))
+    assert "192" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rows", [1024, 1031])

@@ -119,7 +119,10 @@ def _summing(
             quick = little or typical(last.extent) < 4 * lanes
             return Vectors(lanes, quick and not _shuffles_lanes(nest))
     lanes = native if little else wide
-    while lanes > 1 and lanes >= 2 * typical(dims[-1].extent):
+    while lanes > 1 and lanes >= 2 * typical(last.extent):
+        lanes //= 2
+    # The end of each row of several takes a vector of its own.
+    while len(dims) > 1 and native < lanes and lanes >= typical(last.extent) // 8:
         lanes //= 2
     return Vectors(lanes, staged=True)
 
