@@ -7,14 +7,14 @@ It follows the setting `jax_api_version`, as `curta.__version_info__` does.
 '0.12.0.1'
 """
 
-from typing import Any
+from typing import Any as _Any
 
-from curta._settings import api_version
+from curta._settings.api_version import release as _release
 
 __version__: str  # made by __getattr__
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name == "__version__":
-        return api_version.release()
+        return _release()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

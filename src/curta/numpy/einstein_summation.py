@@ -25,13 +25,13 @@ from curta.numpy.promotion import cast
 opt_einsum: late = late("opt_einsum")
 
 
+@new_arrays
 @inlined_jit(
     static_argnames=(
         *("subscripts", "out", "optimize", "precision"),
         *("preferred_element_type", "_dot_general"),
     )
 )
-@new_arrays
 @takes_out_sharding(sums=True)
 def einsum(
     subscripts: Any,

@@ -180,41 +180,25 @@ def test_short_sums_are_not_split():
 
 
 def test_narrow_rows_become_wide_ones(prints):
-    """Three columns become 96: 32 rows of three elements make one row."""
-    kernel, builder = first_kernel(by_columns, "f32[64000,3]")
+    """Three columns become 192: 64 rows of three elements make one row."""
+    kernel, builder = first_kernel(lambda x: x.max(0), "f32[64000,3]")
     prints(
         "\n".join(map(kernel_text, widen_rows(kernel, builder, AVX2))),
         """
-        kernel block:15 i1i0:96, 15 iterations, 5 chunks
+        kernel i1i0:192, 1 iterations, 1 chunks
           memory partial1 in0
-          for step:128 by 32 lanes of i1i0:
-            t0:float32 = in0[i1i0 + 12288*block + 96*step]
-            fold t0 from 0.0
-              t0:float32 = sum left0, right0
+          for i1:1000 by 32 lanes of i1i0:
+            t0:float32 = in0[i1i0 + 192*i1]
+            fold t0 from -inf
+              t0:float32 = max left0, right0
               left = t0
-              partial1[i1i0 + 96*block] = left0
-        kernel i1i0:96, 1 iterations, 1 chunks
-          memory partial1 in0
-          for step:80 by 8 lanes of i1i0:
-            t0:float32 = in0[i1i0 + 96*step + 184320]
-            fold t0 from 0.0
-              t0:float32 = sum left0, right0
-              left = t0
-              partial1[i1i0 + 1440] = left0
-        kernel block:16 i0:3, 16 iterations, 1 chunks
-          memory partial2 partial1
-          for i1_part:32 by 4 lanes of i0:
-            t0:float32 = partial1[i0 + 3*i1_part + 96*block]
-            fold t0 from 0.0
-              t0:float32 = sum left0, right0
-              left = t0
-              partial2[i0 + 3*block] = left0
+              partial1[i1i0] = left0
         kernel i0:3, 1 iterations, 1 chunks
-          memory v1 partial2
-          for block:16 by 4 lanes of i0:
-            t0:float32 = partial2[i0 + 3*block]
-            fold t0 from 0.0
-              t0:float32 = sum left0, right0
+          memory v1 partial1
+          for i1_part:64 by 4 lanes of i0:
+            t0:float32 = partial1[i0 + 3*i1_part]
+            fold t0 from -inf
+              t0:float32 = max left0, right0
               left = t0
               v1[i0] = left0
         """,

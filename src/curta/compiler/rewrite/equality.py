@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
@@ -84,6 +85,8 @@ def _same(a: Any, b: Any) -> bool:
         return same_jaxpr(a, b)
     if isinstance(a, (tuple, list)):
         return _same_all(a, b)
+    if isinstance(a, Number):  # 0.0 and -0.0 differ
+        return repr(a) == repr(b)
     return bool(a == b)
 
 
