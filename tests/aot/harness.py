@@ -66,7 +66,7 @@ def call_text(signature: Interface) -> str:
     made = list(signature.outputs.leaves())
     lines = [f"static int call_{name}(FILE *from, FILE *to) {{"]
     lines += [f"{name}_in in;", f"{name}_out out;", "memset(&in, 0, sizeof in);"]
-    lines += ["memset(&out, 0, sizeof out);"]
+    lines += ["memset(&out, 0, sizeof out);", "(void)from;", "(void)to;"]
     for path, leaf in given:
         if leaf.is_value:
             at = f"&in.{member(path)}, 1, {leaf.nbytes}"

@@ -6,7 +6,8 @@ The samples of the conformance tests are built, compiled into a harness by each 
 compiler that is installed, with warnings as errors, and run: on this machine with
 sanitizers, on others under qemu-user. Results are compared with `eval`. Eight threads
 then run one library at a time. `make test-ship` installs Debian's packages first; each
-target that cannot be run is named at the end.
+target that cannot be run is named at the end. Ops that are refused when they are built
+are listed, and do not fail the run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -77,11 +78,23 @@ def groups(only: Sequence[str]) -> Iterator[dict[str, list[Case]]]:
         yield {c.__name__: cases(c) for c in ops[i : i + GROUP]}
 
 
-def check(
-    chain: Toolchain, found: dict[str, list[Case]], folder: Path
-) -> tuple[int, list[str]]:
-    """Build, run and compare some ops; the number compared, and what went wrong."""
-    functions, wrong = {}, []
+@dataclass
+class Outcome:
+    """The result for some ops: how many are right, and messages for the others."""
+
+    right: int = 0
+    refused: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        self.right += other.right
+        self.refused += other.refused
+        self.wrong += other.wrong
+
+
+def check(chain: Toolchain, found: dict[str, list[Case]], folder: Path) -> Outcome:
+    """Build, run and compare some ops; alone, where they fail together."""
+    outcome, functions = Outcome(), {}
     for name, several in found.items():
         specs = [ShapeDtypeStruct.of_aval(a) for c in several for a in c.avals]
         program = program_of(several)
@@ -95,26 +108,36 @@ def check(
             break
         except aot.BuildError as error:  # which names the function first
             name = next(n for n in functions if str(error).startswith(n))
-            wrong.append(f"{name}: {str(error).splitlines()[1].strip()}")
+            outcome.refused.append(f"{name}: {str(error).splitlines()[1].strip()}")
             del functions[name]
     if not functions:
-        return 0, wrong
+        return outcome
+    routines = [x for x in library.needs if x.endswith("_")]
+    is_one = len(functions) == 1
+    if routines and chain.target != "host" and is_one:
+        outcome.refused.append(f"{next(iter(functions))}: no LAPACK for this machine")
+        return outcome
     flags = [*chain.flags, *lapack_flags(library, folder, chain.target == "host")]
+    own = [f for f in library.flags if f not in ("-llapack", "-lblas")]
+    given = {f"ops_{n}": [a for c in found[n] for a in c.args] for n in functions}
     try:
-        own = [f for f in library.flags if f not in ("-llapack", "-lblas")]
         harness = compiled(library, folder, [chain.compiler], flags, own)
         if chain.run and not shutil.which(chain.run[0]):
-            return 0, wrong
-        given = {f"ops_{n}": [a for c in found[n] for a in c.args] for n in functions}
+            return outcome
         outs = called(library, folder, [*chain.run, str(harness)], given)
     except subprocess.CalledProcessError as error:
-        return 0, [*wrong, f"{', '.join(functions)}: {error}"]
+        if is_one:
+            outcome.wrong.append(f"{next(iter(functions))}: {error}")
+        for name in [] if is_one else functions:
+            outcome.add(check(chain, {name: found[name]}, folder))
+        return outcome
     for name in functions:
         try:
             check_cases({f"ops_{name}": found[name]}, outs)
+            outcome.right += 1
         except AssertionError as error:
-            wrong.append(f"{name}: {str(error).strip()[:400]}")
-    return len(functions) - len(wrong), wrong
+            outcome.wrong.append(f"{name}: {str(error).strip()[:400]}")
+    return outcome
 
 
 THREADS = r"""
@@ -193,17 +216,18 @@ def main() -> int:
             continue
         if chain.missing:
             notes.append(f"{title}: linked, NOT RUN, without {chain.missing[0]}")
-        start, count, wrong = time.perf_counter(), 0, []
+        start, outcome = time.perf_counter(), Outcome()
         for found in groups(only):
             with tempfile.TemporaryDirectory() as folder, enable_x64(True):
                 try:
-                    good, bad = check(chain, found, Path(folder))
+                    outcome.add(check(chain, found, Path(folder)))
                 except Exception:
-                    good, bad = 0, [f"{', '.join(found)}: {traceback.format_exc()}"]
-            count, wrong = count + good, wrong + bad
+                    outcome.wrong.append(f"{[*found]}: {traceback.format_exc()}")
         seconds = time.perf_counter() - start
-        print(f"{title}: {count} ops right, {len(wrong)} wrong, {seconds:.0f} s")
-        print("".join(f"  {line}\n" for line in wrong), end="", flush=True)
+        refused, wrong = outcome.refused, outcome.wrong
+        print(f"{title}: {outcome.right} ops right, {len(refused)} refused when built,")
+        print(f"  {len(wrong)} wrong, {seconds:.0f} s")
+        print("".join(f"  {x}\n" for x in [*refused, *wrong]), end="", flush=True)
         failed += len(wrong)
     if shutil.which("gcc") and options.target in (None, ["host"]):
         with tempfile.TemporaryDirectory() as folder:
