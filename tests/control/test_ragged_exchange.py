@@ -82,8 +82,7 @@ def test_values_and_derivatives(shape, names, groups, each):
     expected = exchanged(whole, *args[:5])
     np.testing.assert_array_equal(f(*args), expected)
     np.testing.assert_array_equal(jit(f)(*args), expected)
-    order = each  # the first derivative of the simple case, two of the general one
-    check_grads(lambda x, y: f(x, y, *args[2:]), args[:2], order, eps=1.0)
+    check_grads(lambda x, y: f(x, y, *args[2:]), args[:2], 2, eps=1.0)
 
 
 @pytest.mark.parametrize("check_vma", [True, False])
